@@ -231,6 +231,7 @@ void follow_group(Mount& mount, const MountOptions& options) {
       mount.trims = plan->bound < mount.plan.bound ? kTrims : 0;
       mount.plan = *plan;
       mount.fs->bound_memory(plan->engine_bytes, plan->bound);
+      mount.server->limit_requests(plan->request_bytes);
     }
     tell_memory(mount, options, plan.has_value());
   }

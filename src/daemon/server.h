@@ -36,6 +36,9 @@ class Server {
   Server(Session& session, const ServerOptions& options);
   ~Server();  // stop()
 
+  // Another ServerOptions::request_bytes. By the thread that calls stop().
+  void limit_requests(std::size_t bytes);
+
   // Takes no more messages, finishes the requests under way, ends the threads.
   void stop();
 

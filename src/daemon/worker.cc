@@ -11,12 +11,16 @@
 
 namespace varve::fuse {
 
+namespace {
+constexpr std::size_t kept_of(std::size_t request_bytes) { return request_bytes / 4; }
+}  // namespace
+
 Worker::Worker(Session& session, const ServerOptions& options, unsigned index, IdleWatch* watch, std::size_t request_bytes,
                std::span<std::byte> memory)
     : session_(session),
       counters_(session.add_counters()),
       request_bytes_(request_bytes),
-      pool_(std::make_shared<BufferPool>(request_bytes / 4, options.memory, memory)),
+      pool_(std::make_shared<BufferPool>(kept_of(request_bytes), options.memory, memory)),
       thread_([this, idle = options.idle_threads, index, watch] { run(idle, index, watch); }) {}
 
 Worker::~Worker() {
@@ -28,6 +32,11 @@ void Worker::ask_to_stop() {
   const Lock lock(mutex_);
   asked_to_stop_ = true;
   if (published_reactor_) published_reactor_->post([this] { stopping_ = true; });
+}
+
+void Worker::limit(std::size_t request_bytes) {
+  request_bytes_ = request_bytes;
+  pool_->keep(kept_of(request_bytes));
 }
 
 void Worker::join() {

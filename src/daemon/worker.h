@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/tunable.h"
 #include "fuse/operations/request.h"
 #include "daemon/server.h"
 #include "fuse/transport/transport.h"
@@ -21,6 +22,7 @@ class Worker : private MessageSink {
   ~Worker() override;
 
   void ask_to_stop();  // thread-safe
+  void limit(std::size_t request_bytes);  // another limit; thread-safe
   void join();
 
  private:
@@ -38,7 +40,7 @@ class Worker : private MessageSink {
 
   Session& session_;
   RequestCounters& counters_;
-  const std::size_t request_bytes_;
+  Tunable<std::size_t> request_bytes_;
 
   Mutex mutex_;  // guards published_reactor_, through which others reach the thread
   io::Reactor* published_reactor_ GUARDED_BY(mutex_) = nullptr;

@@ -235,6 +235,43 @@ TEST(BufferPool, TheLargestComeFromTheLargeMemoryAsLongAsItLasts) {
   EXPECT_TRUE(inside(pool.take(BufferPool::kMaxBytes)));
 }
 
+std::size_t resident_pages(std::span<std::byte> memory) {
+  std::vector<unsigned char> pages(memory.size() / BufferPool::kPage);
+  EXPECT_EQ(::mincore(memory.data(), memory.size(), pages.data()), 0);
+  return static_cast<std::size_t>(std::ranges::count_if(pages, [](unsigned char page) { return page & 1; }));
+}
+
+TEST(BufferPool, WhatItKeepsForReuseFollowsItsBound) {
+  if (kernel_page_bytes() != BufferPool::kPage) GTEST_SKIP() << "the pages of this kernel are larger";
+  constexpr std::size_t kBuffers = 4, kPagesOfOne = BufferPool::kMaxBytes / BufferPool::kPage;
+  const auto memory = std::make_shared<LargeMemory>(kBuffers * BufferPool::kMaxBytes);
+  const auto part = memory->bytes().first(kBuffers * BufferPool::kMaxBytes);
+  BufferPool pool(kBuffers * BufferPool::kMaxBytes, memory, part);
+  auto use_all = [&] {
+    std::vector<Lease> leases;
+    for (std::size_t i = 0; i < kBuffers; ++i) {
+      leases.push_back(pool.take(BufferPool::kMaxBytes));
+      std::memset(leases.back().data(), static_cast<int>(i + 1), leases.back().size());
+    }
+    for (std::size_t i = 0; i < kBuffers; ++i)
+      EXPECT_EQ(std::ranges::count(std::span(leases[i].data(), leases[i].size()), std::byte(i + 1)), leases[i].size());
+  };
+  use_all();
+  EXPECT_EQ(resident_pages(part), kBuffers * kPagesOfOne);
+  Lease lent = pool.take(BufferPool::kMaxBytes);
+  std::memset(lent.data(), 9, lent.size());
+  pool.keep(BufferPool::kMaxBytes / 2);
+  EXPECT_EQ(resident_pages(part), kPagesOfOne) << "one is lent, and none of the others is kept";
+  EXPECT_EQ(std::ranges::count(std::span(lent.data(), lent.size()), std::byte{9}), lent.size()) << "nobody touches what is lent";
+  lent.reset();
+  EXPECT_EQ(resident_pages(part), kPagesOfOne);
+  use_all();
+  EXPECT_EQ(resident_pages(part), kPagesOfOne) << "it stays so";
+  pool.keep(kBuffers * BufferPool::kMaxBytes);
+  use_all();
+  EXPECT_EQ(resident_pages(part), kBuffers * kPagesOfOne);
+}
+
 TEST(BufferPool, GivesAlignedBuffersAndReusesThem) {
   BufferPool pool;
   std::byte* first = nullptr;

@@ -75,6 +75,11 @@ class ReadAhead {
   // `max_bytes`: of the buffers of all pieces that wait for a request.
   ReadAhead(fs::Filesystem& fs, Clock& clock, std::size_t max_bytes) : fs_(fs), clock_(clock), max_bytes_(max_bytes) {}
 
+  void limit(std::size_t max_bytes) {  // another one; there may be more until they are asked for
+    const Lock lock(mutex_);
+    max_bytes_ = max_bytes;
+  }
+
   // The piece with all of this range, the caller's from now on; null if there is none.
   AheadPiecePtr claim(const FileRange& range);
   // The kernel has asked for this range: the pieces to start now, by start(), since the request that claims one waits for it.
@@ -103,9 +108,9 @@ class ReadAhead {
 
   fs::Filesystem& fs_;
   Clock& clock_;
-  const std::size_t max_bytes_;
   Mutex mutex_;
   // Under mutex_:
+  std::size_t max_bytes_ GUARDED_BY(mutex_);
   Pieces pieces_ GUARDED_BY(mutex_);
   std::size_t bytes_ GUARDED_BY(mutex_) = 0;  // of their buffers
   std::unordered_map<std::uint64_t, Stream> streams_ GUARDED_BY(mutex_);

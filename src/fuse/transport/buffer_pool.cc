@@ -7,13 +7,51 @@
 
 namespace varve::fuse {
 
+namespace {
+
+// Of the pages of the kernel that a buffer has to itself: neighbours share the others with it.
+void advise(std::byte* data, int advice) {
+  const std::size_t page = kernel_page_bytes(), before = (page - reinterpret_cast<std::uintptr_t>(data) % page) % page;
+  ::madvise(data + before, (BufferPool::kMaxBytes - before) / page * page, advice);
+}
+
+}  // namespace
+
 BufferPool::BufferPool(std::size_t keep_bytes, std::shared_ptr<LargeMemory> memory, std::span<std::byte> part, std::size_t page_bytes)
     : memory_(std::move(memory)), part_(part) {
   for (unsigned shelf = 0; shelf < kSizes.size(); ++shelf) taken_[shelf] = whole_pages(kSizes[shelf], page_bytes);
-  kept_ = {64 * kPage / taken_[0], keep_bytes / 2 / taken_[1], keep_bytes / 2 / taken_[2], keep_bytes / taken_[3]};
+  kept_ = counts_for(keep_bytes);
   // Giving back needs no memory.
   for (unsigned shelf = 0; shelf < shelves_.size(); ++shelf) shelves_[shelf].reserve(kept_[shelf]);
-  for (std::size_t at = 0; at + kMaxBytes <= part.size(); at += kMaxBytes) large_.push_back(part.data() + at);
+  large_kept_ = part.size() / kMaxBytes;
+  for (std::size_t i = 0; i < large_kept_; ++i) large_.push_back(part.data() + i * kMaxBytes);
+  unused_.reserve(large_kept_);
+}
+
+BufferPool::Counts BufferPool::counts_for(std::size_t keep_bytes) const {
+  return {64 * kPage / taken_[0], keep_bytes / 2 / taken_[1], keep_bytes / 2 / taken_[2], keep_bytes / taken_[3]};
+}
+
+void BufferPool::keep(std::size_t bytes) {
+  const Lock lock(mutex_);
+  kept_ = counts_for(bytes);
+  large_kept_ = 2 * bytes / kMaxBytes;
+  for (unsigned shelf = 0; shelf < shelves_.size(); ++shelf) {
+    auto& free = shelves_[shelf];
+    for (; free.size() > kept_[shelf]; free.pop_back()) ::munmap(free.back(), taken_[shelf]);
+    free.reserve(kept_[shelf]);
+  }
+  for (; !large_.empty() && used_of_part() > large_kept_; large_.pop_back()) retire(large_.back());
+  for (; !unused_.empty() && used_of_part() < large_kept_; unused_.pop_back()) {
+    advise(unused_.back(), MADV_HUGEPAGE);
+    large_.push_back(unused_.back());
+  }
+}
+
+void BufferPool::retire(std::byte* large) {
+  advise(large, MADV_NOHUGEPAGE);  // or the kernel would soon fill the gap, to have a huge page again
+  advise(large, MADV_DONTNEED);
+  unused_.push_back(large);
 }
 
 BufferPool::~BufferPool() {
@@ -55,9 +93,9 @@ void BufferPool::give_back(std::byte* data, unsigned shelf) {
   {
     const Lock lock(mutex_);
     MEMORY_INVARIANT(data != nullptr && shelf < shelves_.size());
-    auto& free = is_large(data) ? large_ : shelves_[shelf];
-    keep = &free == &large_ || free.size() < kept_[shelf];
-    if (keep) free.push_back(data);
+    keep = is_large(data) || shelves_[shelf].size() < kept_[shelf];
+    if (is_large(data) && used_of_part() > large_kept_) retire(data);
+    else if (keep) (is_large(data) ? large_ : shelves_[shelf]).push_back(data);
     const std::size_t before = leased_bytes_.fetch_sub(taken_[shelf], std::memory_order_relaxed);
     INVARIANT(before >= taken_[shelf]);
     // Under the lock: the thread that takes the call back may destroy what it uses.

@@ -78,23 +78,32 @@ class BufferPool {
   // Calls `call` once, by any thread, as soon as no more than `bytes` are leased. False: that is so already.
   bool when_below(std::size_t bytes, std::function<void()> call);
   void forget_call();
+  // Another `keep_bytes`: free buffers beyond that go now. Of `part`, buffers for twice as much are used, and the others give their memory
+  // back. Any thread.
+  void keep(std::size_t bytes);
 
  private:
+  using Counts = std::array<std::size_t, kSizes.size()>;
+
+  Counts counts_for(std::size_t keep_bytes) const;
   void give_back(std::byte* data, unsigned shelf);
+  void retire(std::byte* large) REQUIRES(mutex_);
+  std::size_t used_of_part() const REQUIRES(mutex_) { return part_.size() / kMaxBytes - unused_.size(); }
   static std::size_t whole_pages(std::size_t bytes, std::size_t page_bytes) {
     return (bytes + page_bytes - 1) / page_bytes * page_bytes;
   }
   bool is_large(const std::byte* data) const { return data >= part_.data() && data < part_.data() + part_.size(); }
 
-  std::array<std::size_t, kSizes.size()> taken_;  // by the buffers of a shelf, in memory
-  std::array<std::size_t, kSizes.size()> kept_;
+  Counts taken_;  // by the buffers of a shelf, in memory
   const std::shared_ptr<LargeMemory> memory_;
   const std::span<std::byte> part_;
   std::atomic<std::size_t> leased_bytes_{0};
   Mutex mutex_;
   // Under mutex_:
+  Counts kept_;
+  std::size_t large_kept_;  // of part_
   std::array<std::vector<std::byte*>, kSizes.size()> shelves_;
-  std::vector<std::byte*> large_ GUARDED_BY(mutex_);  // free ones of part_
+  std::vector<std::byte*> large_ GUARDED_BY(mutex_), unused_ GUARDED_BY(mutex_);  // free ones of part_; those that are too many
   std::size_t call_below_ GUARDED_BY(mutex_) = 0;
   std::function<void()> call_ GUARDED_BY(mutex_);
 };
