@@ -45,7 +45,7 @@ foreach(command varve mkfs.varve fsck.varve)
 endforeach()
 # For policies of the cleaner that are built elsewhere: what examples/cleaner-plugin/patient.cc includes, all in all.
 foreach(header base/clock base/cpu_pause base/errc base/mutex base/result base/types cleaner/evaluation cleaner/parameters cleaner/placement
-               cleaner/registry cleaner/segment_facts cleaner/selection cleaner/strategy format/layout log/gate)
+               cleaner/registry cleaner/segment_facts cleaner/selection cleaner/strategy format/layout base/gate)
   get_filename_component(room ${header} DIRECTORY)
   install(FILES src/${header}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/varve/${room} COMPONENT development)
 endforeach()

@@ -4,16 +4,16 @@
 #include <memory>
 #include <stdexcept>
 
+#include "checked.h"
 #include "cleaner/file_layout.h"
 #include "cleaner/mover.h"
 #include "cleaner/registry.h"
-#include "checked.h"
 #include "disk_model.h"
 #include "fragmenter.h"
 #include "fs/clean_job.h"
 #include "fs/file_walk.h"
-#include "log/segment_table.h"
 #include "rig.h"
+#include "segments/segment_table.h"
 #include "store/store.h"
 #include "table.h"
 
@@ -75,8 +75,8 @@ class Sample {
   std::uint64_t dead() {
     std::uint64_t sum = 0;
     const auto& segments = rig_.engine().store().segments();
-    segments.for_each([&](SegmentId, const log::SegmentInfo& s) {
-      if (s.state != log::SegmentState::used) return;
+    segments.for_each([&](SegmentId, const segments::SegmentInfo& s) {
+      if (s.state != segments::SegmentState::used) return;
       sum += segments.geometry().blocks - std::min(segments.geometry().blocks, s.live());
     });
     return sum;
@@ -149,7 +149,7 @@ Json run_cleaning(const FragmentationSetup& setup) {
 std::uint64_t by_map(Rig& rig) {
   cleaner::Mover mover(rig.engine().store());
   std::vector<SegmentId> ids;
-  rig.engine().store().segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
+  rig.engine().store().segments().for_each([&](SegmentId id, const segments::SegmentInfo& s) {
     if (s.live() > 0) ids.push_back(id);
   });
   std::uint64_t blocks = 0;

@@ -10,8 +10,8 @@
 
 #include "cleaner/registry.h"
 #include "rig.h"
-#include "store/admission.h"
-#include "store/space.h"
+#include "space/admission.h"
+#include "space/space.h"
 #include "store/store.h"
 #include "table.h"
 

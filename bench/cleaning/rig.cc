@@ -8,16 +8,16 @@
 #include <unordered_map>
 
 #include "checked.h"
+#include "checkpoint/checkpoints.h"
 #include "cleaner/cleaner.h"
 #include "cleaner/file_layout.h"
 #include "cleaner/strategy.h"
 #include "format/make.h"
 #include "log/log.h"
-#include "log/segment_table.h"
-#include "store/admission.h"
-#include "store/checkpoints.h"
-#include "store/counters.h"
-#include "store/space.h"
+#include "segments/counters.h"
+#include "segments/segment_table.h"
+#include "space/admission.h"
+#include "space/space.h"
 #include "store/store.h"
 
 namespace varve::bench {
@@ -142,8 +142,8 @@ Counts Rig::counts() {
 
 std::vector<Utilisation> Rig::utilisations() {
   std::vector<Utilisation> all;
-  engine().store().segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
-    if (s.state == log::SegmentState::used && s.group < format::kMaxGroups && s.live() > 0)
+  engine().store().segments().for_each([&](SegmentId id, const segments::SegmentInfo& s) {
+    if (s.state == segments::SegmentState::used && s.group < format::kMaxGroups && s.live() > 0)
       all.push_back({id, static_cast<double>(s.live()) / setup_.segment_blocks});
   });
   return all;
@@ -170,11 +170,11 @@ std::uint64_t Rig::blocks_for(double utilisation) {
 double Rig::written_space() {
   store::Store& store = engine().store();
   std::uint64_t held = 0;
-  store.segments().for_each([&](SegmentId, const log::SegmentInfo& s) {
-    const bool in_use = s.state == log::SegmentState::used || log::is_open(s.state);
+  store.segments().for_each([&](SegmentId, const segments::SegmentInfo& s) {
+    const bool in_use = s.state == segments::SegmentState::used || segments::is_open(s.state);
     if (in_use && s.group < format::kMaxGroups) held += setup_.segment_blocks;
   });
-  const log::Gate::Pass pass(store.gate());
+  const Gate::Pass pass(store.gate());
   for (const format::Run& rest : store.log().heads().rests()) held -= rest.blocks;
   return static_cast<double>(held);
 }

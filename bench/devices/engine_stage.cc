@@ -6,10 +6,10 @@
 #include <stdexcept>
 
 #include "base/buffer.h"
+#include "device/io_context.h"
 #include "format/make.h"
-#include "log/io_context.h"
 #include "log/log.h"
-#include "store/counters.h"
+#include "segments/counters.h"
 #include "store/store.h"
 
 namespace varve::bench {
@@ -56,7 +56,7 @@ EnginePart Stage::counted() const {
   EnginePart out = before_;
   if (!fs_) return out;
   store::Store& store = fs_->engine().store();
-  const store::Counters& now = store.counters();
+  const segments::Counters& now = store.counters();
   out.moved += now.cleaned_blocks;
   out.in_holes += now.refilled_blocks;
   out.nodes += now.node_blocks;

@@ -16,6 +16,7 @@
 #include "heap_objects.h"
 #include "io/block_device.h"
 #include "io/reactor.h"
+#include "remote/open_device.h"
 
 namespace {
 
@@ -45,7 +46,7 @@ auto served(fs::Filesystem& mounted, io::Reactor& reactor, Attempt attempt) {
 }
 
 int measure(const std::string& image, unsigned operations) {
-  const auto device = io::open_device(image, {});
+  const auto device = remote::open_device(image, {});
   if (!device.ok()) {
     std::cerr << device.error().message() << '\n';
     return 1;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cleaner/mover.h"
-#include "log/segment_table.h"
+#include "segments/segment_table.h"
 
 namespace varve::cleaner {
 
@@ -20,7 +20,7 @@ bool BadBlocks::knows(SegmentId segment, const LiveBlock& block) const {
   return bad != at->second.bad.end() && bad->second == block.crc;
 }
 
-void BadBlocks::pin(SegmentId segment, const log::SegmentInfo& info, Pin kind) {
+void BadBlocks::pin(SegmentId segment, const segments::SegmentInfo& info, Pin kind) {
   Segment& s = segments_[segment];
   s.pin = kind;
   s.live = info.live();
@@ -32,12 +32,12 @@ BadBlocks::Pin BadBlocks::pin_of(SegmentId segment) const {
   return at == segments_.end() ? Pin::none : at->second.pin;
 }
 
-bool BadBlocks::is_unchanged(SegmentId segment, const log::SegmentInfo& info) const {
+bool BadBlocks::is_unchanged(SegmentId segment, const segments::SegmentInfo& info) const {
   const auto at = segments_.find(segment);
   return at != segments_.end() && at->second.live == info.live() && at->second.touched == info.touched;
 }
 
-bool BadBlocks::still_pins(SegmentId segment, std::span<const LiveBlock> live, const log::SegmentInfo& info) {
+bool BadBlocks::still_pins(SegmentId segment, std::span<const LiveBlock> live, const segments::SegmentInfo& info) {
   const auto at = segments_.find(segment);
   if (at == segments_.end()) return false;
   std::map<BlockAddr, std::uint32_t> bad;
@@ -55,10 +55,10 @@ bool BadBlocks::still_pins(SegmentId segment, std::span<const LiveBlock> live, c
   return true;
 }
 
-BadBlocks::Counts BadBlocks::count(const log::SegmentTable& segments, bool fills_holes) const {
+BadBlocks::Counts BadBlocks::count(const segments::SegmentTable& segments, bool fills_holes) const {
   Counts counts;
   for (const auto& [id, segment] : segments_) {
-    const log::SegmentInfo info = segments.info(id);
+    const segments::SegmentInfo info = segments.info(id);
     if (segment.pin == Pin::none || info.live() == 0) continue;
     const std::uint64_t dead = segments.geometry().blocks - std::min(segments.geometry().blocks, info.live());
     ++counts.segments;

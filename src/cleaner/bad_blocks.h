@@ -10,10 +10,10 @@
 
 #include "base/types.h"
 
-namespace varve::log {
+namespace varve::segments {
 class SegmentTable;
 struct SegmentInfo;
-}  // namespace varve::log
+}  // namespace varve::segments
 
 namespace varve::cleaner {
 
@@ -36,12 +36,12 @@ class BadBlocks {
     unmapped,  // its part of the maps cannot be read: nothing can be moved away, nor written into its holes
   };
   // What lives in the segment cannot all be moved; so it looked then.
-  void pin(SegmentId segment, const log::SegmentInfo& info, Pin kind);
+  void pin(SegmentId segment, const segments::SegmentInfo& info, Pin kind);
   Pin pin_of(SegmentId segment) const;
   // Has nothing been written to it since, and has nothing died?
-  bool is_unchanged(SegmentId segment, const log::SegmentInfo& info) const;
+  bool is_unchanged(SegmentId segment, const segments::SegmentInfo& info) const;
   // This lives in it now. False: none of the bad blocks does, so it is a segment like any other again.
-  bool still_pins(SegmentId segment, std::span<const LiveBlock> live, const log::SegmentInfo& info);
+  bool still_pins(SegmentId segment, std::span<const LiveBlock> live, const segments::SegmentInfo& info);
 
   struct Counts {
     std::uint64_t segments = 0;
@@ -49,7 +49,7 @@ class BadBlocks {
     std::uint64_t lost_room = 0;  // of these, what nothing can be written to
   };
   // What is pinned now, as far as it is known. `fills_holes`: users' blocks may go there.
-  Counts count(const log::SegmentTable& segments, bool fills_holes) const;
+  Counts count(const segments::SegmentTable& segments, bool fills_holes) const;
 
  private:
   struct Segment {

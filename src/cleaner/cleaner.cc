@@ -5,23 +5,23 @@
 #include <fmt/format.h>
 
 #include "base/counted.h"
+#include "checkpoint/checkpoints.h"
+#include "checkpoint/superblock_keeper.h"
 #include "cleaner/learned_state.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
-#include "log/device_timer.h"
-#include "log/io_context.h"
-#include "log/segment_table.h"
-#include "log/write_cost.h"
-#include "store/admission.h"
-#include "store/charge.h"
-#include "store/checkpoints.h"
-#include "store/counters.h"
-#include "store/hole_feeder.h"
-#include "store/log_clock.h"
-#include "store/space.h"
+#include "device/device_timer.h"
+#include "device/io_context.h"
+#include "device/write_cost.h"
+#include "segments/counters.h"
+#include "segments/log_clock.h"
+#include "segments/segment_table.h"
+#include "space/admission.h"
+#include "space/charge.h"
+#include "space/hole_feeder.h"
+#include "space/space.h"
 #include "store/store.h"
-#include "store/superblock_keeper.h"
-#include "store/trees.h"
+#include "tree/trees.h"
 
 namespace varve::cleaner {
 
@@ -86,7 +86,7 @@ Status Cleaner::set_placement(std::string_view spelling) {
   const Lock lock(mutex_);
   std::swap(rules_.placement, placement);  // the old one lives until nobody inside the gate can use it
   placement_spelling_ = spelling;
-  const log::Gate::Closure closed(store_.gate());
+  const Gate::Closure closed(store_.gate());
   placement_now_ = rules_.placement.get();
   return {};
 }
@@ -174,7 +174,7 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
   pin_leftovers();
   if (task.costs) costs_.begin(reading());
   else costs_.interrupt();
-  const log::DeviceTimer timer(store_.io());
+  const device::DeviceTimer timer(store_.io());
   Workbench bench(store_, *rules.victims, *rules.placement, bad_, task, [this](std::string what) { set_state(std::move(what)); });
   rules.victims->observe(bench.facts(), now);
   rules.placement->observe(bench.facts(), now);
@@ -211,12 +211,12 @@ CostLedger::Reading Cleaner::reading() const {
 }
 
 // A round that does both, for want of room for one, says little of either.
-void Cleaner::note_cost(const Round& round, std::uint64_t plugged, const log::DeviceSpan& took) {
+void Cleaner::note_cost(const Round& round, std::uint64_t plugged, const device::DeviceSpan& took) {
   if (plugged && plugged < round.written) return costs_.interrupt();
   costs_.ended(plugged ? CostLedger::Kind::filling : CostLedger::Kind::copying, round.written, took);
 }
 
-void Cleaner::note_settling(std::uint64_t ns, const log::DeviceSpan& device) {
+void Cleaner::note_settling(std::uint64_t ns, const device::DeviceSpan& device) {
   settling_ns_ = settling_ns_ ? (3 * settling_ns_ + ns) / 4 : ns;  // a mean: it depends much on what had to be evacuated
   costs_.settled(device, reading());
   if (costs_.take_forgotten()) store_.io().write_cost().forget_scattered();
@@ -237,8 +237,8 @@ void Cleaner::pin_leftovers() {
   if (store_.checkpoints().evacuation_was_cut()) emptied_.clear();
   Mover mover(store_);
   for (SegmentId id : emptied_) {
-    const log::SegmentInfo info = store_.segments().info(id);
-    const bool is_left = info.state == log::SegmentState::used && info.tree_live && info.touched <= emptied_since_;
+    const segments::SegmentInfo info = store_.segments().info(id);
+    const bool is_left = info.state == segments::SegmentState::used && info.tree_live && info.touched <= emptied_since_;
     if (!is_left) continue;
     const auto live = mover.live_blocks(id);
     if (!live.ok() || live->empty()) bad_.pin(id, info, BadBlocks::Pin::bad_only);

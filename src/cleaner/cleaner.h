@@ -51,7 +51,7 @@ class Cleaner {
 
   // Notes how long the checkpoint took that settled the last round, and how long the device was busy with it. The next round moves what can
   // be moved in a few times that: those that wait for room get some soon, and most of the time still goes into moving.
-  void note_settling(std::uint64_t ns, const log::DeviceSpan& device);
+  void note_settling(std::uint64_t ns, const device::DeviceSpan& device);
   // Users write into holes, and there may be news of what that costs.
   void reconsider();
 
@@ -63,16 +63,16 @@ class Cleaner {
   // Is it known to hold bad blocks?
   bool is_pinned(SegmentId segment) const { return bad_.pin_of(segment) != BadBlocks::Pin::none; }
   // It has another size: policies are told, and keep what they have learned.
-  Status rescale() EXCLUDES(log::the_gate);
+  Status rescale() EXCLUDES(the_gate);
 
   // After a checkpoint: what bad blocks pin may have gone.
   void count_pinned();
 
   // --- by any thread ---
   // From the next round, or the next write, on. Errc::invalid: no such policy; nothing has changed.
-  Status set_strategy(std::string_view spelling) EXCLUDES(log::the_gate);
-  Status set_victims(std::string_view spelling) EXCLUDES(log::the_gate);
-  Status set_placement(std::string_view spelling) EXCLUDES(log::the_gate);
+  Status set_strategy(std::string_view spelling) EXCLUDES(the_gate);
+  Status set_victims(std::string_view spelling) EXCLUDES(the_gate);
+  Status set_placement(std::string_view spelling) EXCLUDES(the_gate);
   std::string strategy() const;
   std::string victims() const;
   std::string placement_name() const;
@@ -91,12 +91,12 @@ class Cleaner {
   Result<Rules> rules(const RuleNames& names) const;
 
   // Stays until the gate is left.
-  const Placement& placement() const REQUIRES_SHARED(log::the_gate) { return *placement_now_.load(std::memory_order_acquire); }
+  const Placement& placement() const REQUIRES_SHARED(the_gate) { return *placement_now_.load(std::memory_order_acquire); }
 
  private:
   explicit Cleaner(store::Store& store);
   CostLedger::Reading reading() const;
-  void note_cost(const Round& round, std::uint64_t plugged, const log::DeviceSpan& took);
+  void note_cost(const Round& round, std::uint64_t plugged, const device::DeviceSpan& took);
   Rules mount_rules() const;
   static Round run_fruitfully(Strategy& strategy, Workbench& bench);
   void pin_leftovers();

@@ -62,7 +62,7 @@ void CostLedger::begin(const Reading& now) {
   unsettled_ns_ = 0;
 }
 
-void CostLedger::ended(Kind kind, std::uint64_t moved, const log::DeviceSpan& span) {
+void CostLedger::ended(Kind kind, std::uint64_t moved, const device::DeviceSpan& span) {
   if (!moved) return;
   // A cache may carry out only now what filling holes has left in it: the first round of copying after that says nothing.
   const bool tells = kind == Kind::filling || kind_ == Kind::copying;
@@ -76,7 +76,7 @@ void CostLedger::ended(Kind kind, std::uint64_t moved, const log::DeviceSpan& sp
 
 // A round that was cut short takes no more than its part of a checkpoint: a whole one would have been settled by the same. But what a
 // checkpoint takes longer than after copying is all its own: a cache carries out then what it took before.
-void CostLedger::settled(const log::DeviceSpan& span, const Reading& now) {
+void CostLedger::settled(const device::DeviceSpan& span, const Reading& now) {
   const auto took = static_cast<double>(span.ns);
   if (unsettled_ns_ > 0) {
     if (kind_ == Kind::copying) usual_ns_ = usual_ns_ > 0 ? (3 * usual_ns_ + took) / 4 : took;
@@ -106,7 +106,7 @@ void CostLedger::add_users(const Reading& now) {
   const auto blocks = static_cast<double>(now.users - since_.users), ns = static_cast<double>(now.writing_ns - since_.writing_ns);
   // Threads that have ended since take what they waited with them.
   const std::uint64_t waited = now.waited_ns - std::min(now.waited_ns, since_.waited_ns);
-  const double weight = log::DeviceSpan::on_host(now.writing_ns - since_.writing_ns, waited).weight;
+  const double weight = device::DeviceSpan::on_host(now.writing_ns - since_.writing_ns, waited).weight;
   const auto holes = std::min(static_cast<double>(now.in_holes - since_.in_holes), blocks);
   since_ = now;
   if (blocks == 0) return;

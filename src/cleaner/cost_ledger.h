@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <string>
 
+#include "device/device_span.h"
 #include "format/superblock.h"
-#include "log/device_span.h"
 
 namespace varve::cleaner {
 
@@ -31,8 +31,8 @@ class CostLedger {
   // A round for want of room begins, has moved so many blocks, has been settled by a checkpoint, and the device took so long. None of
   // them, or what is no such round, comes between: interrupt().
   void begin(const Reading& now);
-  void ended(Kind kind, std::uint64_t moved, const log::DeviceSpan& took);
-  void settled(const log::DeviceSpan& took, const Reading& now);
+  void ended(Kind kind, std::uint64_t moved, const device::DeviceSpan& took);
+  void settled(const device::DeviceSpan& took, const Reading& now);
   void interrupt();
   // Takes what users have written since into account before the next round begins. False: too little yet.
   bool look(const Reading& now);
@@ -46,7 +46,7 @@ class CostLedger {
   double plugging() const { return moves_[1].each(); }  // the same for a block that is moved into a hole
   std::string text(double live) const;  // both, for people; empty if one is not known
 
-  // For the next mount. The requests of the cleaner alone are not among them (log/write_cost.h).
+  // For the next mount. The requests of the cleaner alone are not among them (device/write_cost.h).
   format::WritingCosts remembered() const;
 
  private:

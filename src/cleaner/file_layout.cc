@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
+#include "base/gate.h"
 #include "base/mutex.h"
+#include "changes/inode.h"
+#include "changes/layers.h"
 #include "format/item.h"
-#include "log/gate.h"
-#include "store/inode.h"
-#include "store/layers.h"
 #include "store/store.h"
-#include "store/tree/item_tree.h"
-#include "store/trees.h"
+#include "tree/item_tree.h"
+#include "tree/trees.h"
 
 namespace varve::cleaner {
 
@@ -18,12 +18,12 @@ namespace {
 // Without those that a delta has replaced, removed or moved.
 void drop_replaced(store::Store& store, Ino ino, std::vector<LiveBlock>& blocks) {
   if (blocks.empty()) return;
-  const log::Gate::Pass pass(store.gate());
-  const store::InodePtr inode = store.inodes().find(ino);
+  const Gate::Pass pass(store.gate());
+  const changes::InodePtr inode = store.inodes().find(ino);
   if (!inode) return;
   ReadLock lock(inode->mutex);
   if (inode->gone()) return blocks.clear();
-  const store::Layers layers = store::layers_of(*inode, store.trees().view());
+  const changes::Layers layers = changes::layers_of(*inode, store.trees().view());
   std::erase_if(blocks, [&](const LiveBlock& block) { return !still_there(layers, block); });
 }
 
@@ -35,14 +35,14 @@ Result<FilePart> read_layout(store::Store& store, Ino ino, std::uint64_t from, s
   FilePart part;
   part.next = from;
   part.last = true;
-  store::BlockingSource source = store.trees().source();
-  store::Cursor cursor(source, store.trees().own_view().inode_file);
+  tree::BlockingSource source = store.trees().source();
+  tree::Cursor cursor(source, store.trees().own_view().inode_file);
   TRY(cursor.seek_floor(Key{ino, ItemKind::extent, from}));
   for (; cursor.valid(); TRY(cursor.next())) {
     const Key& key = cursor.key();
     if (key < Key{ino, ItemKind::extent, 0}) continue;
     if (key.ino != ino || key.kind != ItemKind::extent) break;
-    const format::Extent extent = TRY(store::decode_placed(cursor.value(), store.trees().own_view().segments));
+    const format::Extent extent = TRY(changes::decode_placed(cursor.value(), store.trees().own_view().segments));
     const std::uint64_t end = key.offset + extent.length;
     for (std::uint64_t block = std::max(from, key.offset); block < end && !extent.unwritten; ++block) {
       if (part.blocks.size() == most) {

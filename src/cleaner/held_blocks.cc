@@ -4,15 +4,15 @@
 #include <tuple>
 
 #include "base/buffer.h"
+#include "changes/layers.h"
 #include "cleaner/mover.h"
 #include "format/map_record.h"
-#include "log/segment_table.h"
-#include "store/layers.h"
-#include "store/places.h"
-#include "store/snapshots.h"
+#include "segments/segment_table.h"
+#include "snapshots/places.h"
+#include "snapshots/snapshots.h"
 #include "store/store.h"
-#include "store/tree_view.h"
-#include "store/trees.h"
+#include "tree/tree_view.h"
+#include "tree/trees.h"
 
 namespace varve::cleaner {
 
@@ -21,12 +21,12 @@ using format::TreeId;
 // The reverse map keeps the owner that a block had while it lived. So the newest tree is asked for each: whatever the map says, a
 // block that its file does not have any more must not be put into it again.
 Status Mover::sort_out_held(std::vector<LiveBlock>& blocks) {
-  const store::TreeView& view = store_.trees().own_view();
+  const tree::TreeView& view = store_.trees().own_view();
   std::ranges::sort(blocks, {}, [](const LiveBlock& block) { return std::tuple(block.ino, block.block); });
   for (LiveBlock& block : blocks) {
-    store::MappedBlock mapped;
-    TRY(store::resolve_in_tree(block.ino, view, source_, block.block, {&mapped, 1}));
-    const bool lives = mapped.kind == store::MappedBlock::Kind::device && mapped.address == block.address;
+    changes::MappedBlock mapped;
+    TRY(changes::resolve_in_tree(block.ino, view, source_, block.block, {&mapped, 1}));
+    const bool lives = mapped.kind == changes::MappedBlock::Kind::device && mapped.address == block.address;
     if (!lives) block.held = true;
   }
   std::ranges::sort(blocks, {}, &LiveBlock::address);
@@ -35,14 +35,14 @@ Status Mover::sort_out_held(std::vector<LiveBlock>& blocks) {
 
 // Would a snapshot have it if its file did not?
 bool Mover::is_kept(const LiveBlock& block) const {
-  const store::SnapshotItem* const newest = store_.snapshots().current().newest();
+  const format::SnapshotItem* const newest = store_.snapshots().current().newest();
   return newest && newest->holds(store_.snapshots().birth_of(block.clock));
 }
 
 // A node of the newest tree is evacuated by the checkpoint, and one that a snapshot has is copied as it is; one of both is both. It is
 // moved only if a tree says that it is what stands there.
 Status Mover::look_at_node(BlockAddr address, std::uint8_t level, std::vector<LiveBlock>& held) {
-  const store::TreeView& view = store_.trees().own_view();
+  const tree::TreeView& view = store_.trees().own_view();
   AlignedBuffer block(kBlockSize);
   const Status read = store_.device().read(address.v << kBlockShift, block.span());
   const auto header = read.ok() ? format::decode_node_header(block.span()) : Result<format::NodeHeader>(read.error());
@@ -50,10 +50,10 @@ Status Mover::look_at_node(BlockAddr address, std::uint8_t level, std::vector<Li
     ++nodes_beside_;  // the checkpoint says what is wrong with it
     return {};
   }
-  const format::NodeRef newest = TRY(store::find_node(source_, view.inode_file, header->first, header->level));
+  const format::NodeRef newest = TRY(tree::find_node(source_, view.inode_file, header->first, header->level));
   const bool lives = newest.address == address && header->address == address;
   if (lives) ++nodes_beside_;
-  const store::SnapshotItem* holder =
+  const format::SnapshotItem* holder =
       store_.snapshots().current().first_holder({.of_node = true, .when = header->serial.v}, Serial{~0ULL});
   if (!holder) {
     if (!lives) ++nodes_beside_;
@@ -67,9 +67,9 @@ Status Mover::look_at_node(BlockAddr address, std::uint8_t level, std::vector<Li
   node.level = header->level;
   node.birth = header->serial;
   if (!lives) {
-    store::PlaceSource old(source_, store_.trees().cache(), view.snapshot_tree(), holder->serial);
-    const auto ref = TRY(store::find_node(old, {holder->inode_file, holder->inode_file_level}, header->first, header->level));
-    const auto moved = TRY(store::moved_since(source_, view.snapshot_tree(), ref.address, 1, holder->serial));
+    snapshots::PlaceSource old(source_, store_.trees().cache(), view.snapshot_tree(), holder->serial);
+    const auto ref = TRY(tree::find_node(old, {holder->inode_file, holder->inode_file_level}, header->first, header->level));
+    const auto moved = TRY(snapshots::moved_since(source_, view.snapshot_tree(), ref.address, 1, holder->serial));
     const BlockAddr stands = moved.empty() ? ref.address : moved.begin()->second;
     if (!ref || stands != address || ref.crc != node.crc) {
       ++nodes_beside_;
@@ -82,7 +82,7 @@ Status Mover::look_at_node(BlockAddr address, std::uint8_t level, std::vector<Li
 
 // Needs no record in the log: until the next checkpoint has settled, what it was copied from stays where it is.
 Status Mover::apply_held(const LiveBlock& block, BlockAddr to) {
-  store::HeldMove move{.from = block.address, .to = to, .owner = {}, .birth = block.birth, .shared = block.shared};
+  snapshots::HeldMove move{.from = block.address, .to = to, .owner = {}, .birth = block.birth, .shared = block.shared};
   if (block.is_node) {
     move.owner.owner = format::Owner::node;
     move.owner.tree = TreeId::inode_file;

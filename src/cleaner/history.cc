@@ -3,16 +3,16 @@
 #include <algorithm>
 
 #include "base/types.h"
-#include "log/segment_table.h"
+#include "segments/segment_table.h"
 
 namespace varve::cleaner {
 
-Utilisation utilisation_of(const log::SegmentTable& segments) {
+Utilisation utilisation_of(const segments::SegmentTable& segments) {
   Utilisation counts{};
   const std::size_t blocks = segments.geometry().blocks;
-  segments.for_each([&](SegmentId, const log::SegmentInfo& s) {
-    if (s.state == log::SegmentState::used) ++counts[std::min(counts.size() - 1, s.live() * counts.size() / blocks)];
-  }, log::SegmentTable::Which::in_use);
+  segments.for_each([&](SegmentId, const segments::SegmentInfo& s) {
+    if (s.state == segments::SegmentState::used) ++counts[std::min(counts.size() - 1, s.live() * counts.size() / blocks)];
+  }, segments::SegmentTable::Which::in_use);
   return counts;
 }
 

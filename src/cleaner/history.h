@@ -10,7 +10,7 @@
 
 #include "base/mutex.h"
 
-namespace varve::log {
+namespace varve::segments {
 class SegmentTable;
 }
 
@@ -18,7 +18,7 @@ namespace varve::cleaner {
 
 // Segments in use that are not open, by live share in steps of 5 %; the last counts full ones, too.
 using Utilisation = std::array<std::uint64_t, 20>;
-Utilisation utilisation_of(const log::SegmentTable& segments);
+Utilisation utilisation_of(const segments::SegmentTable& segments);
 
 struct PastRound {
   std::uint64_t number = 0;  // from 1 on, since the mount

@@ -11,22 +11,22 @@
 
 #include "base/crc32c.h"
 #include "base/invariant.h"
+#include "changes/inode.h"
+#include "changes/layers.h"
+#include "changes/staging.h"
+#include "checkpoint/superblocks.h"
+#include "device/device_timer.h"
+#include "device/faults.h"
+#include "device/io_context.h"
+#include "device/write_cost.h"
 #include "format/map_record.h"
-#include "log/device_timer.h"
-#include "log/io_context.h"
 #include "log/log.h"
-#include "log/write_cost.h"
-#include "store/counters.h"
-#include "store/demand.h"
-#include "store/faults.h"
-#include "store/holes.h"
-#include "store/inode.h"
-#include "store/layers.h"
-#include "store/space.h"
-#include "store/staging.h"
+#include "segments/counters.h"
+#include "space/demand.h"
+#include "space/holes.h"
+#include "space/space.h"
 #include "store/store.h"
-#include "store/superblocks.h"
-#include "store/trees.h"
+#include "tree/trees.h"
 
 namespace varve::cleaner {
 
@@ -44,19 +44,19 @@ Mover::Mover(store::Store& store, std::size_t buffer, BadBlocks* known)
     : store_(store), buffer_(buffer), source_(store.trees().cache(), store.device()), batch_(store.device()), known_(known) {}
 
 Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
-  const log::DeviceTimer timer(store_.io());
+  const device::DeviceTimer timer(store_.io());
   std::vector<LiveBlock> live, held_nodes;
   nodes_beside_ = 0;
   const auto& geometry = store_.segments().geometry();
-  const store::TreeView& view = store_.trees().own_view();
-  const auto bits = TRY(store::live_bits(source_, view, geometry, segment));
+  const tree::TreeView& view = store_.trees().own_view();
+  const auto bits = TRY(space::live_bits(source_, view, geometry, segment));
   const format::Run whole{geometry.start_of(segment), geometry.blocks};
-  TRY(store::check_reverse_map(source_, view, {&whole, 1}));
+  TRY(space::check_reverse_map(source_, view, {&whole, 1}));
   const std::uint64_t per_leaf = view.reverse_map.shape.per_leaf();
   for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
     if (!bits[i]) continue;
     const BlockAddr address = geometry.start_of(segment) + i;
-    const auto leaf = TRY(store::find_map_leaf(source_, view.reverse_map, address.v));
+    const auto leaf = TRY(tree::find_map_leaf(source_, view.reverse_map, address.v));
     if (!leaf) return Error(Errc::corrupt, fmt::format("block {} is live but the reverse map does not know it", address));
     const auto entry = TRY(format::decode_reverse_entry(
         leaf->records().subspan((address.v % per_leaf) * format::kReverseEntryBytes, format::kReverseEntryBytes)));
@@ -84,24 +84,24 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
 
 // By what no checkpoint has merged yet.
 bool Mover::is_replaced(const LiveBlock& block) const {
-  const log::Gate::Pass pass(store_.gate());
-  const store::InodePtr inode = store_.inodes().find(block.ino);
+  const Gate::Pass pass(store_.gate());
+  const changes::InodePtr inode = store_.inodes().find(block.ino);
   if (!inode) return false;
   ReadLock lock(inode->mutex);
-  return inode->gone() || !still_there(store::layers_of(*inode, store_.trees().view()), block);
+  return inode->gone() || !still_there(changes::layers_of(*inode, store_.trees().view()), block);
 }
 
-bool still_there(const store::Layers& layers, const LiveBlock& block) {
-  store::MappedBlock mapped;
-  store::resolve_in_deltas(layers, block.block, {&mapped, 1});
-  return mapped.kind == store::MappedBlock::Kind::unknown ||
-         (mapped.kind == store::MappedBlock::Kind::device && mapped.address == block.address);
+bool still_there(const changes::Layers& layers, const LiveBlock& block) {
+  changes::MappedBlock mapped;
+  changes::resolve_in_deltas(layers, block.block, {&mapped, 1});
+  return mapped.kind == changes::MappedBlock::Kind::unknown ||
+         (mapped.kind == changes::MappedBlock::Kind::device && mapped.address == block.address);
 }
 
 Status Mover::move(std::span<const LiveBlock> blocks, Sound beside_bad, const std::function<bool()>& stop) {
   beside_bad_ = beside_bad;
   {
-    const log::Gate::Pass pass(store_.gate());
+    const Gate::Pass pass(store_.gate());
     if (!store_.space().may_move({})) return Errc::no_space;
   }
   return in_batches(blocks, &Mover::move_batch, false, stop);
@@ -110,7 +110,7 @@ Status Mover::move(std::span<const LiveBlock> blocks, Sound beside_bad, const st
 template <class Item>
 Status Mover::in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>, const std::function<bool()>&),
                          bool small_lots, const std::function<bool()>& stop) {
-  const log::DeviceTimer timer(store_.io());
+  const device::DeviceTimer timer(store_.io());
   write_ns_ = 0;
   bad_ = 0;
   Status status;
@@ -122,7 +122,7 @@ Status Mover::in_batches(std::span<const Item> items, Status (Mover::*one)(std::
     if (!stopped_) at += batch.size();
     stopped_ = stopped_ || (at < items.size() && stop && stop());
   }
-  const log::DeviceSpan took = timer.span();
+  const device::DeviceSpan took = timer.span();
   if (status.ok()) store_.io().write_cost().observe_handling(at, {look_up_ns_ + took.ns - write_ns_, took.weight});
   look_up_ns_ = 0;
   return status;
@@ -130,7 +130,7 @@ Status Mover::in_batches(std::span<const Item> items, Status (Mover::*one)(std::
 
 Result<std::vector<Mover::ReadBlock>> Mover::read_sound_ones(std::span<const LiveBlock> blocks, io::SparseRead& read,
                                                              const std::function<bool()>& stop) {
-  const log::DeviceTimer timer(store_.io());
+  const device::DeviceTimer timer(store_.io());
   Status status = read.run(batch_, stop);
   if (!status.ok() && (status.fails_with(Errc::no_memory) || !device_answers())) return status.error();
   stopped_ = read.stopped();
@@ -160,8 +160,8 @@ Result<std::unordered_map<const LiveBlock*, Errc>> Mover::unnamed_of(std::span<c
   std::ranges::sort(by_file, {}, [](const LiveBlock* block) { return std::pair(block->ino, block->block); });
   std::unordered_map<const LiveBlock*, Errc> unnamed;
   for (const LiveBlock* block : by_file) {
-    store::MappedBlock mapped;
-    const Status found = store::resolve_in_tree(block->ino, store_.trees().own_view(), source_, block->block, {&mapped, 1});
+    changes::MappedBlock mapped;
+    const Status found = changes::resolve_in_tree(block->ino, store_.trees().own_view(), source_, block->block, {&mapped, 1});
     if (found.ok()) continue;
     if (found.fails_with(Errc::no_memory) || !device_answers()) return found.error();
     unnamed.emplace(block, found.error().code());
@@ -181,7 +181,7 @@ void Mover::note_bad(const LiveBlock& block, Errc what, std::string_view is) {
 }
 
 bool Mover::device_answers() const {
-  return store::device_answers(store_.device(), store_.trees().own_view().reverse_map.shape.records);
+  return checkpoint::device_answers(store_.device(), store_.trees().own_view().reverse_map.shape.records);
 }
 
 // Read in the order they stand in, written by group, and in a group in the order of their files.
@@ -203,10 +203,10 @@ Status Mover::move_batch(std::span<const LiveBlock> blocks, const std::function<
 Status Mover::write_some(std::span<const ReadBlock> blocks, std::vector<ReadBlock>::iterator& next) {
   format::Run run;
   {
-    const log::Gate::Closure closed(store_.gate());
+    const Gate::Closure closed(store_.gate());
     const auto wanted = static_cast<std::uint32_t>(blocks.size());
     const unsigned group = store_.space().head_for(blocks[0].block->group);
-    if (store_.space().may_move(store::demand_of_moves(wanted, wanted), group)) run = store_.log().heads().allocate(group, wanted);
+    if (store_.space().may_move(space::demand_of_moves(wanted, wanted), group)) run = store_.log().heads().allocate(group, wanted);
     if (run.blocks) store_.segments().add_in_flight(run.start, run.blocks);
   }
   if (!run.blocks) return Error(Errc::no_space, "no clean segment left for the cleaner");
@@ -238,7 +238,7 @@ Result<std::uint64_t> Mover::run_batch(std::size_t blocks, bool is_trial) {
     TRY(Status(flushed));
   }
   const std::size_t requests = batch_.size();
-  const log::DeviceTimer timer(store_.io());
+  const device::DeviceTimer timer(store_.io());
   const std::uint64_t host_fulls = store_.faults().host_fulls();
   const bool was_full = store_.faults().host_full();
   const Status status = batch_.run();
@@ -246,7 +246,7 @@ Result<std::uint64_t> Mover::run_batch(std::size_t blocks, bool is_trial) {
   TRY(status);
   store_.log().durability().note_write();
   if (is_trial) TRY(store_.log().durability().flush_now());
-  const log::DeviceSpan took = timer.span();
+  const device::DeviceSpan took = timer.span();
   write_ns_ += took.ns;
   if (!was_full && store_.faults().host_fulls() == host_fulls)
     store_.io().write_cost().observe(static_cast<std::uint32_t>(requests), static_cast<std::uint32_t>(blocks), took);
@@ -264,7 +264,7 @@ Status Mover::write_on_trial(std::size_t blocks) {
   constexpr std::uint64_t kEnough = 2;
   const std::uint64_t took = TRY(run_batch(blocks, true));
   if (!trial_->singly) return {};
-  if (took < log::WriteCost::kLongNs) {
+  if (took < device::WriteCost::kLongNs) {
     trial_->singly = false;
     return {};
   }
@@ -283,9 +283,9 @@ Status Mover::plug(std::span<const Plug> plugs, const std::function<bool()>& sto
 // What the device writes in a fifth of a second, here and there; others wait behind it. A few where that is not known.
 std::size_t Mover::plugs_at_once() const {
   if (trial_ && trial_->singly) return 1;
-  constexpr std::size_t kFew = 2 * log::WriteCost::kPieces;
+  constexpr std::size_t kFew = 2 * device::WriteCost::kPieces;
   constexpr std::uint64_t kLong = 200'000'000;
-  constexpr std::size_t kFewest = log::WriteCost::kPieces;
+  constexpr std::size_t kFewest = device::WriteCost::kPieces;
   const std::uint64_t within = store_.io().write_cost().scattered_within(kLong);
   return std::clamp<std::size_t>(within, std::min(within ? kFewest : kFew, buffer_), buffer_);
 }
@@ -294,8 +294,8 @@ std::size_t Mover::plugs_at_once() const {
 Status Mover::hand_out(std::span<const Plug> plugs) {
   std::set<SegmentId> refilled;
   for (const Plug& plug : plugs) refilled.insert(store_.segments().geometry().segment_of(plug.to));
-  const log::Gate::Closure closed(store_.gate());
-  store::Demand demand = store::demand_of_moves(plugs.size(), plugs.size());
+  const Gate::Closure closed(store_.gate());
+  space::Demand demand = space::demand_of_moves(plugs.size(), plugs.size());
   demand.scattered = refilled.size();
   if (!store_.space().may_move(demand))
     return Error(Errc::no_space, "no clean segment left for what a checkpoint must write after cleaning");
@@ -336,12 +336,12 @@ Status Mover::apply(const LiveBlock& block, BlockAddr to) {
   constexpr std::size_t kMoveRecordBytes = 48;
   for (;;) {
     {
-      const log::Gate::Pass pass(store_.gate());
+      const Gate::Pass pass(store_.gate());
       if (store_.faults().read_only()) return store_.faults().refusal();
       if (store_.staging().unsealed().reserve_records(kMoveRecordBytes)) {
-        const store::InodePtr inode = store_.inodes().get(block.ino);
+        const changes::InodePtr inode = store_.inodes().get(block.ino);
         WriteLock lock(inode->mutex);
-        if (!inode->gone() && still_there(store::layers_of(*inode, store_.trees().view()), block)) {
+        if (!inode->gone() && still_there(changes::layers_of(*inode, store_.trees().view()), block)) {
           store_.staging().move(*inode, block.block, block.address, to, block.crc, block.clock, block.estimate);
           return {};
         }

@@ -11,12 +11,15 @@
 #include "cleaner/bad_blocks.h"
 #include "io/batch.h"
 #include "io/sparse_read.h"
-#include "store/tree/node_cache.h"
+#include "tree/node_cache.h"
+
+namespace varve::changes {
+struct Layers;
+}
 
 namespace varve::store {
 class Store;
-struct Layers;
-}  // namespace varve::store
+}
 
 namespace varve::cleaner {
 
@@ -30,7 +33,7 @@ struct LiveBlock {
   std::uint8_t estimate = 0;
   std::uint8_t group = 0;  // where it is to go
 
-  // What snapshots hold is not in the newest trees, or about to be no more: no file says where it stands (store/snapshots.h).
+  // What snapshots hold is not in the newest trees, or about to be no more: no file says where it stands (snapshots/snapshots.h).
   bool held = false;
   bool shared = false;     // with held: the newest trees have it until the next checkpoint
   bool is_node = false;    // with held; then inode and file block are none
@@ -39,7 +42,7 @@ struct LiveBlock {
 };
 
 // Or do these say that it has been replaced, removed or moved since?
-bool still_there(const store::Layers& layers, const LiveBlock& block);
+bool still_there(const changes::Layers& layers, const LiveBlock& block);
 
 // A block and the hole that it goes to.
 struct Plug {
@@ -72,7 +75,7 @@ class Mover {
   // In small lots: between these it stops when `stop`, if there is one, says so.
   Status plug(std::span<const Plug> plugs, const std::function<bool()>& stop = {});
   // What writes into holes cost is to be found out by those in between: each lot is flushed, since a cache would hide it, and the first
-  // are single blocks. Where these take long already that is known, and no more need be tried (log/write_cost.h).
+  // are single blocks. Where these take long already that is known, and no more need be tried (device/write_cost.h).
   void begin_trial() { trial_ = Trial(); }
   void end_trial() { trial_.reset(); }
   std::uint64_t plugged() const { return plugged_; }  // blocks that went into holes, in all
@@ -111,14 +114,14 @@ class Mover {
   std::size_t plugs_at_once() const;
   Status write_on_trial(std::size_t blocks);
   // Has `one` move a bufferful after the other, or lots of plugs_at_once(), and notes what that took beside the writes
-  // (log/write_cost.h).
+  // (device/write_cost.h).
   template <class Item>
   Status in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>, const std::function<bool()>&), bool small_lots,
                     const std::function<bool()>& stop);
 
   store::Store& store_;
   const std::size_t buffer_;
-  store::BlockingSource source_;
+  tree::BlockingSource source_;
   io::Batch batch_;
   BadBlocks* const known_;
   Sound beside_bad_ = Sound::moved;

@@ -5,11 +5,11 @@
 #include <set>
 
 #include "base/invariant.h"
-#include "store/holes.h"
-#include "store/log_clock.h"
-#include "store/space.h"
+#include "segments/log_clock.h"
+#include "space/holes.h"
+#include "space/space.h"
 #include "store/store.h"
-#include "store/trees.h"
+#include "tree/trees.h"
 
 namespace varve::cleaner {
 
@@ -42,21 +42,21 @@ std::span<const SegmentFacts* const> Plugger::destinations(std::span<const Segme
 }
 
 Status Plugger::gather_holes(std::span<const SegmentFacts> others, std::uint64_t wanted, bool open, Intent& intent) {
-  const store::TreeView& view = store_.trees().own_view();
-  log::SegmentTable& segments = store_.segments();
+  const tree::TreeView& view = store_.trees().own_view();
+  segments::SegmentTable& segments = store_.segments();
   std::vector<const SegmentFacts*> fullest;
   for (const SegmentFacts& segment : others)
     if (segments.info(segment.id).has_holes(view.generation, segments.geometry().blocks)) fullest.push_back(&segment);
   std::ranges::stable_sort(fullest, std::greater{}, [](const SegmentFacts* f) { return f->live; });
   const auto room = static_cast<std::uint64_t>(static_cast<double>(wanted) * rules_.choice);
-  store::BlockingSource source = store_.trees().source();
+  tree::BlockingSource source = store_.trees().source();
   unmapped_.clear();
   for (const SegmentFacts* segment : destinations(fullest, room)) {
-    const auto found = store::holes_of(source, view, segments.geometry(), segment->id);
+    const auto found = space::holes_of(source, view, segments.geometry(), segment->id);
     if (!found.ok()) continue;  // others have holes, too
     const auto& holes = *found;
     if (holes.empty()) continue;
-    if (!store::check_reverse_map(source, view, holes).ok()) {
+    if (!space::check_reverse_map(source, view, holes).ok()) {
       unmapped_.push_back(*segment);
       continue;
     }

@@ -20,7 +20,7 @@ struct SegmentFacts {
   double mean_age = 0;        // mean over its live blocks, since each was written by a user
   double rate_sum = 0;        // over its live blocks: rewrites per block of log clock as estimated; 0: nothing is known
   bool holds_nodes = false;   // tree nodes and nothing else
-  double sampled_age = 0;     // mean age of a sample of what was written to it (log/segment_samples.h); 0: nothing is known
+  double sampled_age = 0;     // mean age of a sample of what was written to it (segments/segment_samples.h); 0: nothing is known
 
   double utilisation() const { return blocks ? static_cast<double>(live) / blocks : 1.0; }
   double garbage() const { return 1.0 - utilisation(); }

@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/gate.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "cleaner/parameters.h"
-#include "log/gate.h"
 
 namespace varve::store {
 class Store;
@@ -102,8 +102,8 @@ class Strategy {
 
   // It becomes the strategy of a mount, or of a task, or is not any more; any thread. For strategies that change where
   // the log writes. A task may run a second object of the mount's strategy: what is switched is counted.
-  virtual void begin(store::Store&) EXCLUDES(log::the_gate) {}
-  virtual void end(store::Store&) EXCLUDES(log::the_gate) {}
+  virtual void begin(store::Store&) EXCLUDES(the_gate) {}
+  virtual void end(store::Store&) EXCLUDES(the_gate) {}
   // There is news of what cleaning costs, and no round is due: has something been begun that had better end? By the thread that runs
   // checkpoints.
   virtual void reconsider(store::Store&, const CostLedger&) {}

@@ -10,14 +10,14 @@
 #include "format/map_record.h"
 #include "format/superblock.h"
 #include "log/log.h"
-#include "log/segment_table.h"
-#include "store/admission.h"
-#include "store/demand.h"
-#include "store/log_clock.h"
-#include "store/snapshots.h"
-#include "store/space.h"
+#include "segments/log_clock.h"
+#include "segments/segment_table.h"
+#include "snapshots/snapshots.h"
+#include "space/admission.h"
+#include "space/demand.h"
+#include "space/space.h"
 #include "store/store.h"
-#include "store/trees.h"
+#include "tree/trees.h"
 
 namespace varve::cleaner {
 
@@ -48,7 +48,7 @@ std::uint64_t segments_ahead(store::Store& store) {
 }
 
 unsigned give_up_heads(store::Store& store, std::uint64_t before) {
-  const log::Gate::Closure closed(store.gate());
+  const Gate::Closure closed(store.gate());
   return store.log().heads().give_up(before);
 }
 
@@ -76,9 +76,9 @@ void Workbench::survey() {
   const std::uint32_t blocks = store_.segments().geometry().blocks;
   const std::uint64_t settled = store_.trees().own_view().generation;
   auto since = [&](std::uint64_t clock) { return now - std::min(now, clock); };
-  store_.segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
+  store_.segments().for_each([&](SegmentId id, const segments::SegmentInfo& s) {
     // What was handed out since the last checkpoint is in no map yet.
-    if (s.state != log::SegmentState::used || s.touched > settled || s.in_flight || s.tree_live == 0 || s.live() == 0)
+    if (s.state != segments::SegmentState::used || s.touched > settled || s.in_flight || s.tree_live == 0 || s.live() == 0)
       return;
     SegmentFacts f;
     f.id = id;
@@ -95,7 +95,7 @@ void Workbench::survey() {
     const double living = static_cast<double>(f.live) / std::max(s.tree_live, f.live);
     f.rate_sum = static_cast<double>(s.rate_sum) / 4294967296.0 / unit * living;
     facts_.push_back(f);
-  }, log::SegmentTable::Which::in_use);
+  }, segments::SegmentTable::Which::in_use);
   leave_out_pinned();
 }
 
@@ -120,7 +120,7 @@ void Workbench::leave_out_pinned() {
 bool Workbench::is_pinned(const SegmentFacts& segment) {
   const BadBlocks::Pin pin = bad_.pin_of(segment.id);
   if (pin == BadBlocks::Pin::none || (pin == BadBlocks::Pin::sound_left && beside_bad() == Sound::moved)) return false;
-  const log::SegmentInfo info = store_.segments().info(segment.id);
+  const segments::SegmentInfo info = store_.segments().info(segment.id);
   if (bad_.is_unchanged(segment.id, info)) return true;
   const auto live = mover_.live_blocks(segment.id);
   if (!live.ok() && pin == BadBlocks::Pin::unmapped) bad_.pin(segment.id, info, pin);  // not again before the next change
@@ -169,9 +169,9 @@ std::uint64_t Workbench::garbage() const {
 // --- choice ---------------------------------------------------------------------------------------------------------------
 
 bool Workbench::may_move(std::uint64_t blocks, std::uint64_t nodes) {
-  const log::Gate::Pass pass(store_.gate());
+  const Gate::Pass pass(store_.gate());
   // Most blocks have a neighbour that moves with them; if not, the mover stops when the room is used up.
-  store::Demand demand = store::demand_of_moves(blocks, blocks / 4);
+  space::Demand demand = space::demand_of_moves(blocks, blocks / 4);
   demand.evacuated = nodes;
   return store_.space().may_move(demand);
 }

@@ -6,12 +6,12 @@
 
 #include <algorithm>
 
+#include "changes/layers.h"
 #include "compare/bytes.h"
 #include "compare/entries.h"
 #include "compare/file_scan.h"
 #include "fs/attempt.h"
-#include "store/layers.h"
-#include "store/places.h"
+#include "snapshots/places.h"
 
 namespace varve::compare {
 
@@ -22,28 +22,28 @@ bool is_about_files(const Question& question) {
 }
 
 // It reads as a snapshot would that was made with it: places of moved blocks are asked for from its checkpoint on.
-store::TreeView newest_view(fs::Attempt& a) {
+tree::TreeView newest_view(fs::Attempt& a) {
   a.inside();
-  store::TreeView view = a.view();
+  tree::TreeView view = a.view();
   if (!view.kept) view.kept = view.serial;
   return view;
 }
 
 // Without a snapshot: nothing at all.
-Result<store::TreeView> view_of(fs::Attempt& a, Serial snapshot) {
+Result<tree::TreeView> view_of(fs::Attempt& a, Serial snapshot) {
   a.inside();
-  if (!snapshot) return store::TreeView();
+  if (!snapshot) return tree::TreeView();
   if (snapshot == kNewest) return newest_view(a);
   const auto kept = a.store().snapshots().find(snapshot);
   if (!kept) return Error(Errc::stale, fmt::format("the snapshot of checkpoint {} has gone", snapshot));
-  return store::as_of(a.view(), *kept);
+  return tree::as_of(a.view(), *kept);
 }
 
 // Places are those of this moment, so that both views agree.
 Status scan_changes(fs::Attempt& a, const Question& question, Progress& progress) {
   a.inside();
-  const store::TreeView before = TRY(view_of(a, question.before));
-  const store::TreeView after = TRY(view_of(a, question.after));
+  const tree::TreeView before = TRY(view_of(a, question.before));
+  const tree::TreeView after = TRY(view_of(a, question.after));
   fs::OperationSource former(a.store(), a.wait(), &before), present(a.store(), a.wait(), &after);
   return ChangeScan({former, before}, {present, after}, progress).run();
 }
@@ -52,22 +52,22 @@ Status scan_changes(fs::Attempt& a, const Question& question, Progress& progress
 template <auto tell>
 Status tell_of_inode(fs::Attempt& a, const Question& question, Progress& progress) {
   a.inside();
-  const store::TreeView view = TRY(view_of(a, question.after));
+  const tree::TreeView view = TRY(view_of(a, question.after));
   fs::OperationSource source(a.store(), a.wait(), &view);
-  const store::InodePtr inode(new store::Inode(question.from.ino));
+  const changes::InodePtr inode(new changes::Inode(question.from.ino));
   WriteLock lock(inode->mutex);
-  TRY(store::load_attributes(*inode, view, source));
+  TRY(changes::load_attributes(*inode, view, source));
   return tell(*inode, view, source, question, progress);
 }
 
-Status list_entries(const store::Inode& directory, const store::TreeView& view, store::NodeSource& source, const Question& question,
+Status list_entries(const changes::Inode& directory, const tree::TreeView& view, tree::NodeSource& source, const Question& question,
                     Progress& progress) REQUIRES_SHARED(directory.mutex) {
   if (directory.gone() || !S_ISDIR(directory.attributes.mode))
     return Error(Errc::not_directory, fmt::format("inode {} of a snapshot is no directory", question.from.ino));
   Answer& answer = progress.answer;
   answer = {.next = question.from, .ended = true, .bytes = {}};  // begins anew: nothing is told twice
   put(answer.bytes, directory.attributes.parent.v);
-  return store::scan_entries(directory, view, source, question.from.offset,
+  return changes::scan_entries(directory, view, source, question.from.offset,
                              [&](std::uint64_t cookie, Ino ino, std::uint8_t type, std::string_view name) -> Result<bool> {
                                append_entry({std::string(name), ino, type}, answer.bytes);
                                answer.next.offset = cookie;
@@ -76,11 +76,11 @@ Status list_entries(const store::Inode& directory, const store::TreeView& view, 
                              });
 }
 
-Status describe_inode(const store::Inode& inode, const store::TreeView& view, store::NodeSource& source, const Question& question,
+Status describe_inode(const changes::Inode& inode, const tree::TreeView& view, tree::NodeSource& source, const Question& question,
                       Progress& progress) REQUIRES_SHARED(inode.mutex) {
   if (inode.gone()) return Error(Errc::stale, fmt::format("inode {} is not in the snapshot", question.from.ino));
-  KeptInode kept{inode.attributes, {}, TRY(store::load_xattrs(inode, view, source))};
-  if (S_ISLNK(kept.attributes.mode)) kept.target = TRY(store::load_symlink(inode, view, source));
+  KeptInode kept{inode.attributes, {}, TRY(changes::load_xattrs(inode, view, source))};
+  if (S_ISLNK(kept.attributes.mode)) kept.target = TRY(changes::load_symlink(inode, view, source));
   Bytes bytes;
   append(kept, bytes);
   const std::span<const std::byte> rest = std::span(bytes).subspan(std::min<std::uint64_t>(question.from.offset, bytes.size()));

@@ -4,7 +4,7 @@
 
 #include "format/record.h"
 #include "fs/operation.h"
-#include "store/places.h"
+#include "snapshots/places.h"
 
 namespace varve::compare {
 
@@ -36,7 +36,7 @@ Result<std::optional<Value>> decoded(const ItemRef* item, Decode decode) {
 }  // namespace
 
 Status ChangeScan::run() {
-  store::PairWalk walk({before_.source, before_.view.inode_file}, {after_.source, after_.view.inode_file}, answer_.next,
+  tree::PairWalk walk({before_.source, before_.view.inode_file}, {after_.source, after_.view.inode_file}, answer_.next,
                        [this](const format::NodeRef& one, const format::NodeRef& other) { return mean_the_same(one, other); });
   while (!progress_.is_enough()) {
     const std::uint64_t nodes = walk.nodes();
@@ -55,7 +55,7 @@ Status ChangeScan::run() {
 // Where an address has been used again, two trees mean different blocks by it.
 Result<bool> ChangeScan::mean_the_same(const format::NodeRef& before, const format::NodeRef& after) {
   const auto place = [&](const TreeSide& side, BlockAddr address) -> Result<BlockAddr> {
-    const auto moved = TRY(store::moved_since(side.source, side.view.snapshot_tree(), address, 1, side.view.kept));
+    const auto moved = TRY(snapshots::moved_since(side.source, side.view.snapshot_tree(), address, 1, side.view.kept));
     return moved.empty() ? address : moved.begin()->second;
   };
   const BlockAddr was = TRY(place(before_, before.address)), is = TRY(place(after_, after.address));
@@ -68,7 +68,7 @@ bool ChangeScan::tell(const Record& record) {
   return !progress_.is_enough();
 }
 
-Status ChangeScan::scan(const store::PairWalk::Stretch& stretch) {
+Status ChangeScan::scan(const tree::PairWalk::Stretch& stretch) {
   Items before = stretch.items_before(), after = stretch.items_after();
   const Key from = stretch.from;
   // An extent may reach in here from the leaf before it, of one tree only.

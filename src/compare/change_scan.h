@@ -8,7 +8,7 @@
 #include "compare/extent_sweep.h"
 #include "compare/kept_file.h"
 #include "compare/question.h"
-#include "store/tree/pair_walk.h"
+#include "tree/pair_walk.h"
 
 namespace varve::compare {
 
@@ -36,7 +36,7 @@ class ChangeScan {
  private:
   using Items = std::span<const format::ItemRef>;
 
-  Status scan(const store::PairWalk::Stretch& stretch);
+  Status scan(const tree::PairWalk::Stretch& stretch);
   Status sweep_extents(Ino ino, std::uint64_t from, const format::Key& bound);
   Result<bool> are_same(Items before, Items after);
   Result<bool> mean_the_same(const format::NodeRef& before, const format::NodeRef& after);

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/invariant.h"
-#include "store/places.h"
+#include "snapshots/places.h"
 
 namespace varve::compare {
 
@@ -16,7 +16,7 @@ Result<std::vector<BlockAddr>> places_of(const TreeSide& side, const format::Ext
   std::vector<BlockAddr> places;
   if (extent.unwritten) return places;
   for (std::uint64_t i = 0; i < extent.length; ++i) places.push_back(extent.address + i);
-  const auto moved = TRY(store::moved_since(side.source, side.view.snapshot_tree(), extent.address, extent.length, side.view.kept));
+  const auto moved = TRY(snapshots::moved_since(side.source, side.view.snapshot_tree(), extent.address, extent.length, side.view.kept));
   for (const auto& [named, place] : moved) {
     MEMORY_INVARIANT(named - extent.address < places.size());
     places[named - extent.address] = place;

@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "compare/record.h"
-#include "store/tree/item_tree.h"
-#include "store/tree_view.h"
+#include "tree/item_tree.h"
+#include "tree/tree_view.h"
 
 namespace varve::compare {
 
 // One of both trees, for one attempt.
 struct TreeSide {
-  store::NodeSource& source;
-  const store::TreeView& view;  // of a snapshot, with the tables of this moment
+  tree::NodeSource& source;
+  const tree::TreeView& view;  // of a snapshot, with the tables of this moment
 };
 
 // Where the blocks of an extent stand now, one by one. Two trees have the same block exactly if it stands at one place.
@@ -44,7 +44,7 @@ class ExtentReader {
 
   const TreeSide side_;
   const Ino ino_;
-  store::Cursor cursor_;
+  tree::Cursor cursor_;
   bool began_ = false;
   std::optional<Current> current_;  // the extent that ends behind the last `at`; none: there is none
 };

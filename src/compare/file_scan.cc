@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include "base/invariant.h"
+#include "changes/layers.h"
 #include "compare/joint_read.h"
 #include "fs/attempt.h"
 #include "fs/engine.h"
-#include "store/layers.h"
 
 namespace varve::compare {
 
@@ -54,11 +54,11 @@ Status find_runs(const TreeSide& side, KeptFile& file) {
 // The operation shows the snapshot, so nobody else has the inode.
 Result<KeptFile> describe(fs::Attempt& a, Ino ino) {
   a.inside();
-  const store::InodePtr inode = TRY(a.inode(ino));
+  const changes::InodePtr inode = TRY(a.inode(ino));
   WriteLock lock(inode->mutex);
   KeptFile file{.ino = ino, .inode = {inode->attributes, {}, {}}, .runs = {}, .data = {}};
-  file.inode.xattrs = TRY(store::load_xattrs(*inode, a.view(), a.source()));
-  if (S_ISLNK(file.inode.attributes.mode)) file.inode.target = TRY(store::load_symlink(*inode, a.view(), a.source()));
+  file.inode.xattrs = TRY(changes::load_xattrs(*inode, a.view(), a.source()));
+  if (S_ISLNK(file.inode.attributes.mode)) file.inode.target = TRY(changes::load_symlink(*inode, a.view(), a.source()));
   if (S_ISREG(file.inode.attributes.mode)) TRY(find_runs({a.source(), a.view()}, file));
   if (size_of(file) - file.data_bytes() > kMostAnswerBytes) make_large(file);
   return file;

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/invariant.h"
+#include "changes/layers.h"
 #include "fs/file_content.h"
-#include "store/layers.h"
 
 namespace varve::compare {
 
@@ -16,9 +16,9 @@ namespace {
 constexpr std::uint32_t kMostTogether = 256;  // blocks in one request
 
 struct Wanted {
-  const store::InodePtr* inode = nullptr;
+  const changes::InodePtr* inode = nullptr;
   std::uint64_t block = 0;  // of the file
-  store::MappedBlock mapped;
+  changes::MappedBlock mapped;
   std::span<std::byte> out;  // the beginning of the block goes here
 };
 
@@ -47,15 +47,15 @@ class JointRead {
   Status look_up(KeptFile& file) {
     a_.inside();
     inodes_.push_back(TRY(a_.inode(file.ino)));
-    store::Inode& inode = *inodes_.back();
+    changes::Inode& inode = *inodes_.back();
     WriteLock lock(inode.mutex);
     file.data.resize(file.data_bytes());
     std::span<std::byte> rest = file.data;
     for (const BlockRun& run : file.runs) {
       const std::uint64_t end = std::min(run.first + run.length, blocks_for(file.inode.attributes.size));
       if (run.is != BlockState::data || run.first >= end) continue;
-      std::vector<store::MappedBlock> mapped(end - run.first);
-      TRY(store::resolve_blocks(inode, a_.view(), a_.source(), run.first, mapped));
+      std::vector<changes::MappedBlock> mapped(end - run.first);
+      TRY(changes::resolve_blocks(inode, a_.view(), a_.source(), run.first, mapped));
       for (std::size_t i = 0; i < mapped.size(); ++i) {
         const auto out = rest.first(std::min<std::size_t>(rest.size(), kBlockSize));
         rest = rest.subspan(out.size());
@@ -69,14 +69,14 @@ class JointRead {
   // What is being written comes from memory.
   Status want(const Wanted& one) {
     a_.inside();
-    if (one.mapped.kind != store::MappedBlock::Kind::device)
+    if (one.mapped.kind != changes::MappedBlock::Kind::device)
       return Error(Errc::corrupt, fmt::format("inode {}: block {} of the file has gone from a snapshot", (*one.inode)->ino, one.block));
     if (!fs::copy_in_flight(a_, one.mapped, one.out)) wanted_.push_back(one);
     return {};
   }
 
   Status fetch(std::size_t begin, std::size_t end) {
-    std::vector<store::MappedBlock> blocks;
+    std::vector<changes::MappedBlock> blocks;
     for (std::size_t i = begin; i < end; ++i) blocks.push_back(wanted_[i].mapped);
     const auto whose = [&](std::size_t i) { return fs::FileBlock{(*wanted_[begin + i].inode)->ino, wanted_[begin + i].block}; };
     const auto bytes = TRY(a_.fetch(blocks, whose));
@@ -91,7 +91,7 @@ class JointRead {
   }
 
   fs::Attempt& a_;
-  std::vector<store::InodePtr> inodes_;
+  std::vector<changes::InodePtr> inodes_;
   std::vector<Wanted> wanted_;
 };
 

@@ -75,7 +75,7 @@ static_assert(sizeof(SnapshotCommand) == 1544, "part of the ioctl's number");
 inline constexpr unsigned long kSnapshotIoctl = _IOWR('V', 0x73, SnapshotCommand);
 inline constexpr unsigned long kSnapshotsIoctl = _IOWR('V', 0x74, StatusPage);  // JSON: control/request_json.h
 
-// A tool reads an automatic snapshot, which is not given up meanwhile (store/readers.h). ESTALE: it has gone; ENOSPC: there is no room.
+// A tool reads an automatic snapshot, which is not given up meanwhile (checkpoint/readers.h). ESTALE: it has gone; ENOSPC: no room.
 struct SnapshotHold {
   std::uint64_t snapshot = 0;  // its checkpoint
   std::uint64_t reader = 0;    // any number of the tool's own

@@ -6,10 +6,10 @@
 #include <thread>
 #include <utility>
 
+#include "checkpoint/superblocks.h"
 #include "lease/area.h"
 #include "lease/process.h"
 #include "log/recovery.h"
-#include "store/superblocks.h"
 
 namespace varve::control {
 
@@ -57,7 +57,7 @@ bool Onlooker::look() {
 
 // The log has grown, or there is a newer superblock. Where neither can be read, nothing is known of it.
 bool Onlooker::has_moved_on() {
-  const auto supers = store::read_superblocks(device_);
+  const auto supers = checkpoint::read_superblocks(device_);
   if (!supers.ok()) return false;
   if (end_ && supers->best.serial != end_->serial) return true;
   format::Superblock end = end_ ? *end_ : supers->best;

@@ -17,12 +17,13 @@
 #include "base/buffer.h"
 #include "base/descriptor.h"
 #include "base/errc.h"
+#include "checkpoint/superblocks.h"
 #include "control/mount_table.h"
 #include "control/patience.h"
 #include "format/superblock.h"
-#include "io/network_name.h"
 #include "io/stacking.h"
-#include "store/superblocks.h"
+#include "remote/network_name.h"
+#include "remote/open_device.h"
 
 namespace varve::control {
 
@@ -152,11 +153,11 @@ std::vector<std::string> candidates() {
 
 // Nobody should be told to mount what is no Varve filesystem. What may not be read, or is on a server, is taken for one.
 Status expect_varve(const Place& place) {
-  if (io::is_network_name(place.source)) return {};
-  const auto device = io::open_device(place.source, {.access = io::Access::read_only, .exclusive = false});
+  if (remote::is_network_name(place.source)) return {};
+  const auto device = remote::open_device(place.source, {.access = io::Access::read_only, .exclusive = false});
   if (device.fails_with(Errc::access) || device.fails_with(Errc::not_permitted)) return {};
   if (!device.ok()) return device.error();
-  const auto found = store::read_superblocks(**device);
+  const auto found = checkpoint::read_superblocks(**device);
   return found.fails_with(Errc::not_varve) ? Status(found.error()) : Status();
 }
 
@@ -185,8 +186,8 @@ Result<std::string> resolve_tag(const std::string& name) {
 
 Result<Place> find_place(const std::string& word) {
   const std::string name = TRY(resolve_tag(word));
-  if (io::is_network_name(name)) {
-    const std::string whole = io::absolute_name(name);
+  if (remote::is_network_name(name)) {
+    const std::string whole = remote::absolute_name(name);
     const auto mounted = find_believed_mount_of(whole);
     return mounted ? place_of(*mounted) : Place{whole, "", false};
   }
@@ -220,7 +221,7 @@ Error daemon_gone(const Place& place) {
 
 Result<std::string> find_unmounted(const std::string& name) {
   std::string found = TRY(resolve_tag(name));
-  if (io::is_network_name(found)) return found;
+  if (remote::is_network_name(found)) return found;
   const auto mounted = find_mount(resolve_mount_point(found));
   if (!mounted || !mounted->is_varve()) return found;
   return Error(Errc::in_use, fmt::format("{0}: {1} is mounted there: `varve umount {0}` first, then name {1}", found, mounted->source));

@@ -145,7 +145,7 @@ Json protection_json(const fs::FilesystemStatus& s) {
           {"given_up", s.snapshots.given_up}};
 }
 
-Json faults_json(const store::FaultCounts& faults) {
+Json faults_json(const device::FaultCounts& faults) {
   return {{"unreadable", faults.unreadable},
           {"damaged", faults.damaged},
           {"other", faults.other},

@@ -13,7 +13,7 @@
 
 #include "base/descriptor.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 
@@ -106,4 +106,4 @@ void Background::failed(const Error& error) {
   ::close(std::exchange(pipe_, -1));
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

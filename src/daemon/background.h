@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 // What another process says through a pipe: waits, and appends what has come. False: that process has ended, or the pipe cannot be read.
 bool read_some(int fd, std::string& text);
@@ -35,4 +35,4 @@ class Background {
   int child_;
 };
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

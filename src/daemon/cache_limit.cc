@@ -12,7 +12,7 @@
 #include "base/errc.h"
 #include "base/page_size.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 void write_setting(const std::string& file, const std::string& value) {
   const int fd = ::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
@@ -64,4 +64,4 @@ void CacheLimit::set(std::uint64_t bytes) {
   write_setting(settings_ + "strict_limit", "1");
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 // Writes a setting of the kernel's; that it cannot be done does not matter.
 void write_setting(const std::string& file, const std::string& value);
@@ -31,4 +31,4 @@ class CacheLimit {
   std::uint64_t set_ = UINT64_MAX;
 };
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/io_priority.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 
@@ -98,4 +98,4 @@ void CpuPlacement::woken(bool was_waited_for) {
   else penalty_ns_ -= penalty_ns_ / 64;
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

@@ -10,7 +10,7 @@
 #include "daemon/idle_watch.h"
 #include "daemon/placed_thread.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 enum class IdleThreads : std::uint8_t { automatic, on, off };
 
@@ -45,4 +45,4 @@ class CpuPlacement {
   std::uint64_t penalty_ns_ = 0;
 };
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

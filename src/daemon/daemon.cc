@@ -20,24 +20,25 @@
 #include "base/errc.h"
 #include "base/heap_trim.h"
 #include "base/json_text.h"
+#include "control/mount_table.h"
+#include "control/onlooker.h"
 #include "daemon/background.h"
 #include "daemon/departure.h"
 #include "daemon/device_trace.h"
 #include "daemon/early_end.h"
-#include "fuse/transport/device_transport.h"
 #include "daemon/lifetime.h"
 #include "daemon/log_output.h"
 #include "daemon/memory_plan.h"
 #include "daemon/mount_point.h"
-#include "control/mount_table.h"
-#include "control/onlooker.h"
 #include "daemon/server.h"
 #include "fuse/operations/session.h"
+#include "fuse/transport/device_transport.h"
 #include "io/holding_device.h"
-#include "io/network_name.h"
 #include "lease/leased_device.h"
+#include "remote/network_name.h"
+#include "remote/open_device.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 
@@ -57,8 +58,8 @@ struct Mount {
   std::unique_ptr<DeviceTrace> trace;
   std::unique_ptr<fs::Filesystem> fs;
   std::unique_ptr<MountPoint> point;
-  std::unique_ptr<DeviceTransport> transport;
-  std::unique_ptr<Session> session;
+  std::unique_ptr<fuse::DeviceTransport> transport;
+  std::unique_ptr<fuse::Session> session;
   std::unique_ptr<Server> server;
   MemoryPlan plan;
   MemoryGroup group;   // as it was last seen
@@ -67,8 +68,8 @@ struct Mount {
 
 // A process that the kernel needs for writing back memory must not itself wait for memory to be written back. Returns what
 // it can only get before.
-std::shared_ptr<LargeMemory> protect_process(const MountOptions& options, std::size_t large_bytes) {
-  auto memory = std::make_shared<LargeMemory>(large_bytes);
+std::shared_ptr<fuse::LargeMemory> protect_process(const MountOptions& options, std::size_t large_bytes) {
+  auto memory = std::make_shared<fuse::LargeMemory>(large_bytes);
 #ifdef PR_SET_IO_FLUSHER
   ::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);  // only with CAP_SYS_RESOURCE
 #endif
@@ -81,7 +82,7 @@ Result<std::unique_ptr<io::BlockDevice>> open_when_free(const std::string& sourc
   constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
   constexpr int kLooks = 250;
   for (int looks = 0;; ++looks) {
-    auto device = io::open_device(source, options);
+    auto device = remote::open_device(source, options);
     if (looks == kLooks || !device.fails_with(Errc::in_use) || control::find_mount_of(source)) return device;
     std::this_thread::sleep_for(kBetweenLooks);
   }
@@ -152,7 +153,7 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   mount->group = group;
   std::optional<EarlyEnd> early(lifetime.signals());  // until there is a mount that must be detached
   const std::string directory = TRY(prepare_mount_point(arguments.directory));
-  const std::string source = io::absolute_name(arguments.source);
+  const std::string source = remote::absolute_name(arguments.source);
 
   io::OpenOptions open;
   open.access = options.fs.read_only ? io::Access::read_only : io::Access::read_write;
@@ -163,7 +164,7 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   if (options.fs.read_only) TRY(look_for_writer(*mount->device));
   fs::Options fs_options = options.fs;
   fs_options.count_references = true;
-  using Mode = store::ProtectionSettings::Mode;
+  using Mode = snapshots::ProtectionSettings::Mode;
   if (fs_options.protection.mode == Mode::leave) fs_options.protection.mode = Mode::fade;
   fs_options.seal_delay_ms =
       1000ULL * (options.commit_seconds ? options.commit_seconds : usual_commit_seconds(gets_syncs(*mount->device)));
@@ -181,8 +182,8 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   early.reset();
   mount->point = TRY(MountPoint::attach(request, options));
   if (mount->point->has_claimed()) mount->device->note_claimed();
-  mount->transport = std::make_unique<DeviceTransport>(mount->point->fd());
-  SessionSettings settings{options.wishes, options.fs.clock, directory, source};
+  mount->transport = std::make_unique<fuse::DeviceTransport>(mount->point->fd());
+  fuse::SessionSettings settings{options.wishes, options.fs.clock, directory, source};
   settings.log = arguments.log;
   settings.options = options.given;
   settings.durable = options.durable;
@@ -193,7 +194,7 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   const bool has_snapshots = !settings.snapshots_dir.empty() && !mount->fs->snapshots().snapshots.empty();
   settings.wishes.allow_idmap = ::geteuid() == 0;  // the kernel lets nobody else map a mount of a user's
   settings.wishes.ask_opens = mount->fs->may_have_protected_files() || has_snapshots;
-  mount->session = std::make_unique<Session>(*mount->fs, *mount->transport, std::move(settings),
+  mount->session = std::make_unique<fuse::Session>(*mount->fs, *mount->transport, std::move(settings),
                                              [&lifetime](int) { lifetime.unmounted(); });
   mount->server = std::make_unique<Server>(*mount->session, server);
   TRY(mount->session->wait_initialised());
@@ -249,7 +250,7 @@ End wait_for_end(Mount& mount, const MountOptions& options, Lifetime& lifetime) 
 
 // In 0.1.0 that folder had another name.
 void tell_snapshots(const Mount& mount) {
-  const SessionSettings& settings = mount.session->settings();
+  const fuse::SessionSettings& settings = mount.session->settings();
   if (settings.snapshots_dir.empty() || mount.fs->snapshots().snapshots.empty()) return;
   spdlog::info("snapshots are shown in {}/{} (snapshots_dir=NAME gives that folder another name; in 0.1.0 it was .snapshots)",
                settings.mount_point, settings.snapshots_dir);
@@ -263,7 +264,7 @@ void tell(const Mount& mount, const MountOptions& options) {
 
 // Of a mount that is used although it has been detached, or could not be because something else is mounted there. What is
 // written meanwhile should not be lost either, unless a second signal says that there is no time.
-void wait_for_users(const MountPoint& point, Session& session, Lifetime& lifetime) {
+void wait_for_users(const MountPoint& point, fuse::Session& session, Lifetime& lifetime) {
   spdlog::warn("{} is still used, perhaps in another mount namespace or below another mount: in {} ms its users get errors",
                point.directory(), kPatienceMs);
   session.write_back();
@@ -272,7 +273,7 @@ void wait_for_users(const MountPoint& point, Session& session, Lifetime& lifetim
 
 // After a signal or lack of memory. What ends when this has been answered or closed must not end before: see Departure. Null without
 // a thread for it: then the mount is detached when its connection has been closed.
-std::unique_ptr<Departure> depart(MountPoint& point, Session& session, Lifetime& lifetime) {
+std::unique_ptr<Departure> depart(MountPoint& point, fuse::Session& session, Lifetime& lifetime) {
   std::unique_ptr<Departure> departure;
   try {
     departure = std::make_unique<Departure>(point, [&lifetime] { lifetime.detached(); });
@@ -305,7 +306,7 @@ Status finish(Mount& mount, Lifetime& lifetime, End end) {
 }
 
 Status open_log(const DaemonArguments& arguments, bool foreground) {
-  return open_log(arguments.options, foreground, arguments.source, io::absolute_name(arguments.directory));
+  return open_log(arguments.options, foreground, arguments.source, remote::absolute_name(arguments.directory));
 }
 
 Status run_foreground(const DaemonArguments& arguments) {
@@ -342,11 +343,11 @@ Status run_foreground(const DaemonArguments& arguments) {
 
 Status run_daemon(const DaemonArguments& given) {
   DaemonArguments arguments = given;
-  arguments.log = choose_log(arguments.options, arguments.foreground, io::absolute_name(arguments.directory));
+  arguments.log = choose_log(arguments.options, arguments.foreground, remote::absolute_name(arguments.directory));
   if (arguments.foreground) return run_foreground(arguments);
   Background background = TRY(Background::start());
   if (background.is_parent()) return background.wait();
   run_child(arguments, background);
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

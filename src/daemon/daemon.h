@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "daemon/mount_options.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 struct DaemonArguments {
   std::string source;     // device or image
@@ -21,4 +21,4 @@ struct DaemonArguments {
 // No other thread may be running.
 Status run_daemon(const DaemonArguments& arguments);
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

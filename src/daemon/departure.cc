@@ -10,7 +10,7 @@
 #include "base/errc.h"
 #include "daemon/mount_point.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 
@@ -37,4 +37,4 @@ Departure::Departure(const MountPoint& point, std::function<void()> done)
 
 Departure::~Departure() { thread_.join(); }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

@@ -4,7 +4,7 @@
 #include <functional>
 #include <thread>
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 class MountPoint;
 
@@ -22,4 +22,4 @@ class Departure {
   std::thread thread_;
 };
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

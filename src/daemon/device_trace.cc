@@ -8,7 +8,7 @@
 
 #include "base/errc.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 Result<std::unique_ptr<DeviceTrace>> DeviceTrace::begin(const std::string& file, io::BlockDevice& device) {
   std::error_code ignored;
@@ -29,4 +29,4 @@ void DeviceTrace::record(const io::TraceEvent& event) {
   if (!writer_(event) && !is_broken_.exchange(true)) spdlog::error("{}: {}; the trace ends here", file_, errno_text());
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

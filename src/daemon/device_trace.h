@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "io/trace_device.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 // Lines as io::TraceWriter has them, behind a comment that names the device. What cannot be written any more is left out, and said in the
 // log once: the mount goes on. Must outlive its users and be outlived by the device.
@@ -31,4 +31,4 @@ class DeviceTrace {
   std::atomic<bool> is_broken_{false};
 };
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

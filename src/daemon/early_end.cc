@@ -9,7 +9,7 @@
 #include <iterator>
 #include <system_error>
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 
@@ -46,4 +46,4 @@ void EarlyEnd::watch() const {
   }
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

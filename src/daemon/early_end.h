@@ -6,7 +6,7 @@
 
 #include "base/descriptor.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 // While it lives, each of these signals, which are blocked, ends the process as it does by default. For the filesystem that is a power cut:
 // nobody has been told of anything that could be lost.
@@ -25,4 +25,4 @@ class EarlyEnd {
   std::thread thread_;
 };
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

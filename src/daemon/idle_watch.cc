@@ -6,7 +6,7 @@
 #include <chrono>
 #include <utility>
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 constexpr auto kStep = std::chrono::milliseconds(20);  // a thread that waits is seen after two or three
@@ -53,4 +53,4 @@ void IdleWatch::run() {
   }
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

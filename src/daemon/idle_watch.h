@@ -8,7 +8,7 @@
 #include "base/mutex.h"
 #include "daemon/placed_thread.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 // Has a thread of its own, of normal priority. It sleeps as long as no serving thread is an idle one. Thread-safe.
 class IdleWatch {
@@ -31,4 +31,4 @@ class IdleWatch {
   std::thread thread_;
 };
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

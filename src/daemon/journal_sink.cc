@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 
@@ -72,4 +72,4 @@ bool JournalSink::send(const std::string& datagram) const {
                   sizeof address) == static_cast<ssize_t>(datagram.size());
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

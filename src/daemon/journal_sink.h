@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 inline constexpr const char* kJournalSocket = "/run/systemd/journal/socket";
 
@@ -37,4 +37,4 @@ class JournalSink : public spdlog::sinks::base_sink<std::mutex> {
   unsigned lost_ = 0;
 };
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

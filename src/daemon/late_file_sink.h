@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 class LateFileSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
@@ -32,4 +32,4 @@ class LateFileSink : public spdlog::sinks::base_sink<std::mutex> {
   bool is_open_ = false;
 };
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <system_error>
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 
@@ -84,4 +84,4 @@ std::optional<End> Lifetime::wait_for(bool signals_count, int milliseconds) {
   return end;
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

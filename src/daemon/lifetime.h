@@ -11,7 +11,7 @@
 #include "base/memory_reserve.h"
 #include "base/result.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 enum class End : std::uint8_t { unmounted, signalled, lacks_memory, detached };
 
@@ -44,4 +44,4 @@ class Lifetime {
   MemoryReserve reserve_;
 };
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

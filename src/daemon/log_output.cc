@@ -15,9 +15,9 @@
 #include "base/errc.h"
 #include "daemon/journal_sink.h"
 #include "daemon/late_file_sink.h"
-#include "io/network_name.h"
+#include "remote/network_name.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 
@@ -47,7 +47,7 @@ std::string log_name(const std::string& directory) {
 }
 
 std::string choose_log(MountOptions& options, bool foreground, const std::string& directory) {
-  if (!options.log_file.empty()) return io::absolute_name(options.log_file);
+  if (!options.log_file.empty()) return remote::absolute_name(options.log_file);
   if (foreground) return "standard output of the daemon, which runs in the foreground";
   if (has_journal()) return journal_of(directory);
   if (has_system_log()) return kSystemLog;
@@ -92,4 +92,4 @@ Status open_log(const MountOptions& options, bool foreground, const std::string&
   return {};
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

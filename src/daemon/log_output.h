@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "daemon/mount_options.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 // The place of the log as `varve status` names it: a file, or how to ask the system's log. Made here, so that it can be written. Where
 // there is no system log, options.log_file names a file afterwards.
@@ -21,4 +21,4 @@ std::string former_log(const std::string& directory);
 // From now on. `source`, `directory`: what is mounted where, for the journal.
 Status open_log(const MountOptions& options, bool foreground, const std::string& source, const std::string& directory);
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

@@ -9,7 +9,7 @@
 #include "daemon/cpu_placement.h"
 #include "daemon/server.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 
@@ -74,4 +74,4 @@ void thrift_heap(std::size_t bound) {
   ::mallopt(M_TRIM_THRESHOLD, static_cast<int>(kMiB));
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

@@ -8,7 +8,7 @@
 #include "base/memory_group.h"
 #include "base/result.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 struct MemoryPlan {
   std::size_t bound = 0;
@@ -35,4 +35,4 @@ std::string text_of(const MemoryGroup& group);
 // Under a small bound the allocator keeps little of what has been freed. Before any thread is started.
 void thrift_heap(std::size_t bound);
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

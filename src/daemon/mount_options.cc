@@ -10,7 +10,7 @@
 #include "cleaner/victim_rule.h"
 #include "daemon/ownership.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 
@@ -103,11 +103,11 @@ constexpr Option kOptions[] = {
      [](MountOptions& o, Value) { return o.show_snapshots = true, Status(); }},
     {"protect", kValue, "keep states as snapshots that go by themselves, as 1h, or 1h,24h:1h,30d:1d; off gives up those there are (off)",
      [](MountOptions& o, Value v) -> Status {
-       return o.fs.protection = TRY(store::with_window(o.fs.protection, v)), Status();
+       return o.fs.protection = TRY(snapshots::with_window(o.fs.protection, v)), Status();
      }},
     {"protect_every", kValue, "with protect: one at most so often, while something is written (30s)",
      [](MountOptions& o, Value v) -> Status {
-       return o.fs.protection = TRY(store::with_interval(o.fs.protection, v)), Status();
+       return o.fs.protection = TRY(snapshots::with_interval(o.fs.protection, v)), Status();
      }},
     {"relatime", kFlag, "access times as far as they matter (the default)",
      [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::relative, Status(); }},
@@ -291,4 +291,4 @@ std::vector<OptionHelp> option_help() {
   return help;
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

@@ -6,18 +6,18 @@
 #include <vector>
 
 #include "base/result.h"
-#include "fs/options.h"
-#include "fuse/protocol/negotiation.h"
 #include "daemon/server.h"
+#include "fs/options.h"
 #include "fuse/operations/session.h"
+#include "fuse/protocol/negotiation.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 struct MountOptions {
   fs::Options fs;
-  Wishes wishes;
+  fuse::Wishes wishes;
   ServerOptions server;
-  DurableChanges durable;
+  fuse::DurableChanges durable;
   unsigned commit_seconds = 0;            // what nobody syncs is on its way to the device after so many; 0: as usual_commit_seconds()
   std::size_t memory_bound = 0;           // of the whole daemon; 0: as plan_memory() has it
   bool allow_other = false;
@@ -50,4 +50,4 @@ struct OptionHelp {
 };
 std::vector<OptionHelp> option_help();
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

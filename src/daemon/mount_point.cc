@@ -24,7 +24,7 @@
 
 extern char** environ;
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 
@@ -79,7 +79,7 @@ std::string escaped(const std::string& text) {
 // max_read: what the kernel asks for at once is bounded by its pages as well, but they are not of one size everywhere.
 std::string mount_options(const MountRequest& request, const MountOptions& options) {
   const bool is_root = ::geteuid() == 0;
-  std::string text = fmt::format("default_permissions,max_read={},subtype=varve,fsname={}", kMaxWrite, escaped(request.source));
+  std::string text = fmt::format("default_permissions,max_read={},subtype=varve,fsname={}", fuse::kMaxWrite, escaped(request.source));
   if (request.is_block_device && is_root) text += fmt::format(",blkdev,blksize={}", kBlockSize);
   if (options.allow_other) text += ",allow_other";
   if (request.read_only) text += ",ro";
@@ -241,13 +241,13 @@ std::optional<CacheLimit> MountPoint::tune() const {
 
 Status MountPoint::detach(Detach how) const {
   if (!is_there()) return Error(Errc::not_found, fmt::format("{}: not mounted, or under something else", directory_));
-  return fuse::detach(directory_, how);
+  return daemon::detach(directory_, how);
 }
 
 // When the connection has ended the device number is free, and may be that of what has been mounted there since; but that is
 // alive. In this order: what is found while the connection stands is ours, and may not answer any more.
 void MountPoint::detach_dead() const {
-  if (is_there() && (is_connected() || control::is_dead(directory_))) (void)fuse::detach(directory_, Detach::now);
+  if (is_there() && (is_connected() || control::is_dead(directory_))) (void)daemon::detach(directory_, Detach::now);
 }
 
 Status clear_dead(const std::string& directory) {
@@ -272,4 +272,4 @@ Status detach(const std::string& directory, Detach how) {
   return Error(errc_from_errno(error), fmt::format("{}: {}", directory, why));
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

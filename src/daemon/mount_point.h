@@ -11,7 +11,7 @@
 
 struct fuse_session;
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 // A directory that can be mounted on, absolute. What a killed daemon left there is cleared, with a message in the log.
 // Errc::not_found, not_directory, in_use say what stands in the way.
@@ -65,4 +65,4 @@ class MountPoint {
   std::optional<std::string> device_;  // once mounted: its own until the connection ends; empty where there is no /proc
 };
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

@@ -9,7 +9,7 @@
 
 #include "base/errc.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 
@@ -63,4 +63,4 @@ Status check_writable_by_us_alone(const std::string& path) {
   return check_folder(path, true);
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 // A shared object to load: the file that a path leads to, without links. That name is the one to load. The path may lead elsewhere by then,
 // and one without a slash would be looked for in the folders of libraries. Errc::not_permitted says whose the file is, or which other
@@ -15,4 +15,4 @@ Result<std::string> check_loadable(const std::string& path);
 // A file to append to; it need not exist. The same, and Errc::not_permitted for a symbolic link or what is no file.
 Status check_writable_by_us_alone(const std::string& path);
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

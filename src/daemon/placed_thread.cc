@@ -10,7 +10,7 @@
 
 #include "base/leading_numbers.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 
@@ -75,4 +75,4 @@ bool PlacedThread::is_runnable() const {
   return name_end != line.npos && line.substr(name_end).starts_with(") R");
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

@@ -11,7 +11,7 @@
 
 #include "base/descriptor.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 // No lock: a thread that starves could hold it. Where both threads change it at once, it is either in the end, and the next look finds out.
 class PlacedThread {
@@ -51,4 +51,4 @@ class PlacedThread {
   bool waited_before_ = false;
 };
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

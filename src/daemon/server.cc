@@ -4,7 +4,7 @@
 
 #include "daemon/worker.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 std::size_t per_thread(std::size_t request_bytes, std::size_t threads) {
@@ -12,7 +12,7 @@ std::size_t per_thread(std::size_t request_bytes, std::size_t threads) {
 }
 }  // namespace
 
-Server::Server(Session& session, const ServerOptions& options) : session_(session) {
+Server::Server(fuse::Session& session, const ServerOptions& options) : session_(session) {
   const unsigned threads = options.threads ? options.threads : std::min(cpu_count(), ServerOptions::kMaxThreads);
   const auto memory = options.memory ? options.memory->bytes() : std::span<std::byte>();
   const std::size_t share = memory.size() / threads / kBlockSize * kBlockSize;
@@ -39,4 +39,4 @@ void Server::stop() {
   for (const auto& worker : workers_) worker->join();
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

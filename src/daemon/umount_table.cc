@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 
@@ -42,4 +42,4 @@ void drop_umount_helper(const std::string& directory) {
   if (::geteuid() == 0) change_table(directory.c_str(), nullptr);
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

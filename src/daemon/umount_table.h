@@ -7,11 +7,11 @@
 
 #include <string>
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 // As root only, where there is such a table; failures do not matter: umount(8) then only unmounts.
 void enter_umount_helper(const std::string& source, const std::string& directory);
 // Of whatever is told of this directory.
 void drop_umount_helper(const std::string& directory);
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

@@ -9,18 +9,18 @@
 #include "base/invariant.h"
 #include "fuse/operations/opcodes.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
 namespace {
 constexpr std::size_t kept_of(std::size_t request_bytes) { return request_bytes / 4; }
 }  // namespace
 
-Worker::Worker(Session& session, const ServerOptions& options, unsigned index, IdleWatch* watch, std::size_t request_bytes,
+Worker::Worker(fuse::Session& session, const ServerOptions& options, unsigned index, IdleWatch* watch, std::size_t request_bytes,
                std::span<std::byte> memory)
     : session_(session),
       counters_(session.add_counters()),
       request_bytes_(request_bytes),
-      pool_(std::make_shared<BufferPool>(kept_of(request_bytes), options.memory, memory)),
+      pool_(std::make_shared<fuse::BufferPool>(kept_of(request_bytes), options.memory, memory)),
       thread_([this, idle = options.idle_threads, index, watch] { run(idle, index, watch); }) {}
 
 Worker::~Worker() {
@@ -89,12 +89,12 @@ std::int64_t shorter(std::int64_t a, std::int64_t b) {
 void Worker::wait(io::Reactor& reactor, const CpuPlacement& placement) {
   limit_intake();
   if (paused_) session_.fs().give_back_messages(reactor);  // or nobody would seal what is kept in them before its time has come
-  const std::int64_t rest = paused_ ? static_cast<std::int64_t>(ReadAhead::kPatience) : port_->rest();
+  const std::int64_t rest = paused_ ? static_cast<std::int64_t>(fuse::ReadAhead::kPatience) : port_->rest();
   reactor.wait(shorter(rest, placement.rest()));
 }
 
-void Worker::receive(Message& message) {
-  Request& request = free_request();
+void Worker::receive(fuse::Message& message) {
+  fuse::Request& request = free_request();
   request.begin(message);
   ++active_;
   ++received_;
@@ -103,10 +103,10 @@ void Worker::receive(Message& message) {
   limit_intake();
 }
 
-void Worker::dispatch(Request& request) {
+void Worker::dispatch(fuse::Request& request) {
   const std::uint32_t opcode = request.header().opcode;
-  if (opcode < kOpcodes) counters_.served[opcode].fetch_add(1, std::memory_order_relaxed);
-  const Status decoded = handler_of(request)(request);
+  if (opcode < fuse::kOpcodes) counters_.served[opcode].fetch_add(1, std::memory_order_relaxed);
+  const Status decoded = fuse::handler_of(request)(request);
   if (!decoded.ok() && !request.finished()) request.reply_error(decoded.error());
 }
 
@@ -121,20 +121,20 @@ void Worker::prepare() {
   INVARIANT(active_ <= requests_.size());
   finished_.reserve(requests_.size() + 1);  // ending one needs no memory
   free_.reserve(requests_.size() + 1);
-  requests_.push_back(std::make_unique<Request>(RequestHost{session_, *reactor_, pool_, finished_, &counters_.latencies}));
+  requests_.push_back(std::make_unique<fuse::Request>(fuse::RequestHost{session_, *reactor_, pool_, finished_, &counters_.latencies}));
   free_.push_back(requests_.back().get());
 }
 
-Request& Worker::free_request() {
+fuse::Request& Worker::free_request() {
   MEMORY_INVARIANT(!free_.empty());
-  Request& request = *free_.back();
+  fuse::Request& request = *free_.back();
   free_.pop_back();
   return request;
 }
 
 // Only here, never from inside a request's own callbacks.
 void Worker::recycle_finished() {
-  for (Request* request : finished_) {
+  for (fuse::Request* request : finished_) {
     request->recycle();
     free_.push_back(request);
     MEMORY_INVARIANT(active_ > 0);
@@ -157,4 +157,4 @@ void Worker::limit_intake() {
   paused_ = too_much;  // now: what has thrown is tried again
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

@@ -8,16 +8,16 @@
 
 #include "base/mutex.h"
 #include "base/tunable.h"
-#include "fuse/operations/request.h"
 #include "daemon/server.h"
+#include "fuse/operations/request.h"
 #include "fuse/transport/transport.h"
 
-namespace varve::fuse {
+namespace varve::daemon {
 
-class Worker : private MessageSink {
+class Worker : private fuse::MessageSink {
  public:
   // Starts the thread; `index` says which CPU is its own. `watch` (or none) outlives it.
-  Worker(Session& session, const ServerOptions& options, unsigned index, IdleWatch* watch, std::size_t request_bytes,
+  Worker(fuse::Session& session, const ServerOptions& options, unsigned index, IdleWatch* watch, std::size_t request_bytes,
          std::span<std::byte> memory);
   ~Worker() override;
 
@@ -30,16 +30,16 @@ class Worker : private MessageSink {
   void serve(io::Reactor& reactor, CpuPlacement& placement);
   void wait(io::Reactor& reactor, const CpuPlacement& placement);
   void prepare() override;
-  void receive(Message& message) override;
+  void receive(fuse::Message& message) override;
   void disconnected(int error) override;
-  void dispatch(Request& request);
-  Request& free_request();
+  void dispatch(fuse::Request& request);
+  fuse::Request& free_request();
   void recycle_finished();
   void limit_intake();
   void publish(io::Reactor* reactor);
 
-  Session& session_;
-  RequestCounters& counters_;
+  fuse::Session& session_;
+  fuse::RequestCounters& counters_;
   Tunable<std::size_t> request_bytes_;
 
   Mutex mutex_;  // guards published_reactor_, through which others reach the thread
@@ -47,18 +47,18 @@ class Worker : private MessageSink {
   bool asked_to_stop_ GUARDED_BY(mutex_) = false;
 
   // The thread's own.
-  std::shared_ptr<BufferPool> pool_;  // shared with the payload that is still under way
+  std::shared_ptr<fuse::BufferPool> pool_;  // shared with the payload that is still under way
   io::Reactor* reactor_ = nullptr;
-  Port* port_ = nullptr;
+  fuse::Port* port_ = nullptr;
   bool stopping_ = false;
   bool paused_ = false;
-  std::vector<std::unique_ptr<Request>> requests_;
-  std::vector<Request*> free_;
-  std::vector<Request*> finished_;
+  std::vector<std::unique_ptr<fuse::Request>> requests_;
+  std::vector<fuse::Request*> free_;
+  std::vector<fuse::Request*> finished_;
   std::size_t active_ = 0;  // begun and not recycled
   std::uint64_t received_ = 0;  // messages, so far
 
   std::thread thread_;
 };
 
-}  // namespace varve::fuse
+}  // namespace varve::daemon

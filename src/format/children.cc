@@ -1,6 +1,6 @@
 // Interior nodes of trees of items.
-#include "format/codec.h"
 #include "base/invariant.h"
+#include "format/codec.h"
 #include "format/node_block.h"
 
 namespace varve::format {

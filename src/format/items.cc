@@ -1,6 +1,6 @@
 // Leaves of trees of items.
-#include "format/codec.h"
 #include "base/invariant.h"
+#include "format/codec.h"
 #include "format/node_block.h"
 
 namespace varve::format {

@@ -1,6 +1,6 @@
 // Nodes of the maps: radix trees over fixed-size records.
-#include "format/codec.h"
 #include "base/invariant.h"
+#include "format/codec.h"
 #include "format/node_block.h"
 
 namespace varve::format {

@@ -6,16 +6,16 @@
 
 #include "base/crc32c.h"
 #include "base/invariant.h"
+#include "checkpoint/checkpoints.h"
+#include "checkpoint/protection.h"
+#include "checkpoint/readers.h"
 #include "fs/attempt.h"
 #include "log/log.h"
-#include "store/charge.h"
-#include "store/checkpoints.h"
-#include "store/log_clock.h"
-#include "store/places.h"
-#include "store/protection.h"
-#include "store/readers.h"
-#include "store/space.h"
-#include "store/tree/neighbours.h"
+#include "segments/log_clock.h"
+#include "snapshots/places.h"
+#include "space/charge.h"
+#include "space/space.h"
+#include "tree/neighbours.h"
 
 namespace varve::fs {
 
@@ -30,16 +30,16 @@ void Wait::take_answers() {
   answers.clear();
 }
 
-store::NodePtr OperationSource::find(const store::NodeWant& want) {
+tree::NodePtr OperationSource::find(const tree::NodeWant& want) {
   // What stood there when the operation began may have been replaced while it waited (H30).
   const auto pinned = wait_.pins.find(NodeName(want.ref));
   if (pinned != wait_.pins.end()) return pinned->second;
   return store_.trees().cache().find(want);
 }
 
-Result<store::NodePtr> OperationSource::get(const store::NodeWant& want) {
-  if (store::NodePtr node = find(want)) return node;
-  const store::NodeWant there = TRY(placed(want));
+Result<tree::NodePtr> OperationSource::get(const tree::NodeWant& want) {
+  if (tree::NodePtr node = find(want)) return node;
+  const tree::NodeWant there = TRY(placed(want));
   const auto found = wait_.failed_nodes.find(NodeName(want.ref));
   if (found != wait_.failed_nodes.end() && found->second.where == there.where()) {
     FailedNode& failed = found->second;
@@ -51,29 +51,29 @@ Result<store::NodePtr> OperationSource::get(const store::NodeWant& want) {
   return Errc::would_block;
 }
 
-Result<store::NodePtr> OperationSource::get_child(const store::Siblings& siblings, std::uint8_t level) {
+Result<tree::NodePtr> OperationSource::get_child(const tree::Siblings& siblings, std::uint8_t level) {
   auto node = get({siblings.child().ref, siblings.tree, level});
   if (!node.fails_with(Errc::would_block) || view().kept) return node;
-  const auto beside = store::neighbours_of(store_.trees().cache(), siblings, level, store_.device().geometry().rotational);
+  const auto beside = tree::neighbours_of(store_.trees().cache(), siblings, level, store_.device().geometry().rotational);
   wait_.beside.insert(wait_.beside.end(), beside.begin(), beside.end());
   return node;
 }
 
 // Of a store that shows a snapshot it is never replaced.
-const store::TreeView& OperationSource::view() const { return shown_ ? *shown_ : store_.trees().own_view(); }
+const tree::TreeView& OperationSource::view() const { return shown_ ? *shown_ : store_.trees().own_view(); }
 
 // A node of an old tree may stand elsewhere by now. Those of the tables that say so are read like others.
-Result<store::NodeWant> OperationSource::placed(const store::NodeWant& want) {
-  store::NodeWant there = want;
-  const store::TreeView& tree = view();
+Result<tree::NodeWant> OperationSource::placed(const tree::NodeWant& want) {
+  tree::NodeWant there = want;
+  const tree::TreeView& tree = view();
   if (!tree.kept || want.tree != format::TreeId::inode_file) return there;
-  const auto moved = TRY(store::moved_since(*this, tree.snapshot_tree(), want.ref.address, 1, tree.kept));
+  const auto moved = TRY(snapshots::moved_since(*this, tree.snapshot_tree(), want.ref.address, 1, tree.kept));
   if (!moved.empty()) there.place = moved.begin()->second;
   return there;
 }
 
-void OperationSource::prefetch(std::span<const store::NodeWant> wants) {
-  for (const store::NodeWant& want : wants)
+void OperationSource::prefetch(std::span<const tree::NodeWant> wants) {
+  for (const tree::NodeWant& want : wants)
     if (!find(want) && !wait_.failed_nodes.contains(NodeName(want.ref)))
       if (const auto there = placed(want); there.ok()) wait_.nodes.push_back(*there);
 }
@@ -89,33 +89,33 @@ Attempt::Attempt(Engine& engine, Operation& operation)
       source_(store_, operation.wait(), shown_ ? &*shown_ : nullptr) {}
 
 // With the tables of this moment, since the cleaner moves what a snapshot holds.
-std::optional<store::TreeView> Attempt::view_of_snapshot() const {
+std::optional<tree::TreeView> Attempt::view_of_snapshot() const {
   if (!operation_.shown()) return std::nullopt;
   inside();
   const auto snapshot = store_.snapshots().find(operation_.shown());
-  if (!snapshot) return store::TreeView();
-  return store::as_of(store_.trees().view(), *snapshot);
+  if (!snapshot) return tree::TreeView();
+  return tree::as_of(store_.trees().view(), *snapshot);
 }
 
-Status Attempt::check(const store::Inode& inode, Wanted wanted) {
+Status Attempt::check(const changes::Inode& inode, Wanted wanted) {
   if (inode.gone()) return Errc::stale;
   if (wanted == Wanted::directory && (inode.attributes.mode & 0170000) != 0040000) return Errc::not_directory;
   return {};
 }
 
 // It never changes: nobody else needs to know of it.
-Result<store::InodePtr> Attempt::find_in_snapshot(Ino ino, Wanted wanted) {
+Result<changes::InodePtr> Attempt::find_in_snapshot(Ino ino, Wanted wanted) {
   if (!shown_->kept) return Errc::stale;  // it has gone
-  store::InodePtr inode(new store::Inode(ino));
+  changes::InodePtr inode(new changes::Inode(ino));
   WriteLock lock(inode->mutex);
-  TRY(store::load_attributes(*inode, *shown_, source_));
+  TRY(changes::load_attributes(*inode, *shown_, source_));
   TRY(check(*inode, wanted));
   return inode;
 }
 
-Result<store::InodePtr> Attempt::find(Ino ino, Wanted wanted) {
+Result<changes::InodePtr> Attempt::find(Ino ino, Wanted wanted) {
   if (shown_) return find_in_snapshot(ino, wanted);
-  store::InodePtr inode = store_.inodes().get(ino);
+  changes::InodePtr inode = store_.inodes().get(ino);
   {
     ReadLock lock(inode->mutex);
     if (inode->loaded) {
@@ -124,18 +124,18 @@ Result<store::InodePtr> Attempt::find(Ino ino, Wanted wanted) {
     }
   }
   WriteLock lock(inode->mutex);
-  TRY(store::load_attributes(*inode, view(), source_));
+  TRY(changes::load_attributes(*inode, view(), source_));
   TRY(check(*inode, wanted));
   return inode;
 }
 
 Attempt::~Attempt() {
-  for (const store::Demand& demand : granted_) store_.space().withdraw(demand);
+  for (const space::Demand& demand : granted_) store_.space().withdraw(demand);
 }
 
 // The charge of recent overwrites is a worst case; a checkpoint that begins now makes it exact. What has been written over
 // meanwhile is the worst case of the next one: that alone is no reason to refuse anything, unless there is no end to it.
-Status Attempt::wait_for_count(const store::Demand& demand) {
+Status Attempt::wait_for_count(const space::Demand& demand) {
   constexpr unsigned kMostRecounts = 4;
   if (may_gain_from_automatic(demand)) {
     operation_.wait().for_settled = true;
@@ -154,18 +154,18 @@ Status Attempt::wait_for_count(const store::Demand& demand) {
 }
 
 // What was charged for tools that have ended is free again.
-bool Attempt::fits(const store::Demand& demand) {
+bool Attempt::fits(const space::Demand& demand) {
   return store_.charge().fits(demand) || (store_.readers().forget_ended() && store_.charge().fits(demand));
 }
 
 // What automatic snapshots hold alone is charged to nobody. Of some of it that is not known: it is given up before anything is refused.
-bool Attempt::may_gain_from_automatic(const store::Demand& demand) {
-  store::Snapshots& snapshots = store_.snapshots();
+bool Attempt::may_gain_from_automatic(const space::Demand& demand) {
+  snapshots::Snapshots& snapshots = store_.snapshots();
   if (!store_.charge().may_fit_without_automatic(demand)) return false;
-  return store_.protection().ask_for_room(store::Protection::Need::all) || snapshots.deletion_is_left();
+  return store_.protection().ask_for_room(checkpoint::Protection::Need::all) || snapshots.deletion_is_left();
 }
 
-Status Attempt::admit(const store::Demand& demand, bool waits_for_memory) {
+Status Attempt::admit(const space::Demand& demand, bool waits_for_memory) {
   inside();
   if (shown_) return Errc::read_only;
   if (store_.faults().read_only()) return store_.faults().refusal();
@@ -184,11 +184,11 @@ Status Attempt::admit(const store::Demand& demand, bool waits_for_memory) {
     return Errc::would_block;
   }
   const auto room = store_.space().admit(demand);
-  if (room == store::Space::Room::chunk_full) {
+  if (room == space::Space::Room::chunk_full) {
     wait.retry = Retry::with_seal;
     return Errc::would_block;
   }
-  if (room == store::Space::Room::no_segment) {
+  if (room == space::Space::Room::no_segment) {
     count_fruitless_rounds();
     wait.for_space = true;
     // What needs no new space fails only if nothing at all can be reclaimed any more.
@@ -209,7 +209,7 @@ void Attempt::count_fruitless_rounds() {
   const std::uint64_t clean = store_.segments().clean();
   if (clean > rounds.most_clean || store_.segments().discarding() || store_.snapshots().deletion_is_left()) rounds.fruitless = 0;
   else if (rounds.last && now.number != rounds.last->number && now.clock == rounds.last->clock)
-    rounds.fruitless += store_.protection().ask_for_room(store::Protection::Need::half) ? 0 : 1;
+    rounds.fruitless += store_.protection().ask_for_room(checkpoint::Protection::Need::half) ? 0 : 1;
   if (!rounds.last || now.number != rounds.last->number) rounds.last = now;
   rounds.most_clean = std::max(rounds.most_clean, clean);
 }
@@ -218,13 +218,13 @@ namespace {
 
 constexpr unsigned kMostFailures = 3;
 
-std::uint32_t sum_of_sums(std::span<const store::MappedBlock> blocks) {
+std::uint32_t sum_of_sums(std::span<const changes::MappedBlock> blocks) {
   std::uint32_t sum = 0;
-  for (const store::MappedBlock& block : blocks) sum = crc32c(std::as_bytes(std::span(&block.crc, 1)), sum);
+  for (const changes::MappedBlock& block : blocks) sum = crc32c(std::as_bytes(std::span(&block.crc, 1)), sum);
   return sum;
 }
 
-bool holds(const DataRead& read, std::span<const store::MappedBlock> blocks) {
+bool holds(const DataRead& read, std::span<const changes::MappedBlock> blocks) {
   if (read.error) return false;
   for (std::size_t i = 0; i < blocks.size(); ++i)
     if (crc32c(read.bytes().subspan(i * kBlockSize, kBlockSize)) != blocks[i].crc) return false;
@@ -233,7 +233,8 @@ bool holds(const DataRead& read, std::span<const store::MappedBlock> blocks) {
 
 }  // namespace
 
-Result<std::span<const std::byte>> Attempt::fetch(std::span<const store::MappedBlock> mapped, const FileBlockOf& whose, std::byte* target) {
+Result<std::span<const std::byte>> Attempt::fetch(std::span<const changes::MappedBlock> mapped, const FileBlockOf& whose,
+                                                  std::byte* target) {
   const BlockAddr address = mapped.front().address;
   const auto blocks = static_cast<std::uint32_t>(mapped.size());
   for (DataRead& read : operation_.wait().reads) {
@@ -266,7 +267,7 @@ Result<std::span<const std::byte>> Attempt::fetch(std::span<const store::MappedB
 }
 
 // One weak sector fails all that is read with it. So the others are there, and it is known which one it is.
-Result<std::span<const std::byte>> Attempt::fetch_singly(DataRead& together, std::span<const store::MappedBlock> mapped,
+Result<std::span<const std::byte>> Attempt::fetch_singly(DataRead& together, std::span<const changes::MappedBlock> mapped,
                                                          const FileBlockOf& whose) {
   bool waits = false;
   std::optional<Error> lost;
@@ -292,11 +293,11 @@ Error Attempt::unreadable(DataRead& read, FileBlock block) {
 
 // --- locks ----------------------------------------------------------------------------------------------------------------
 
-InodeLocks::InodeLocks(std::initializer_list<store::Inode*> inodes) {
-  for (store::Inode* inode : inodes)
+InodeLocks::InodeLocks(std::initializer_list<changes::Inode*> inodes) {
+  for (changes::Inode* inode : inodes)
     if (inode && std::find(inodes_.begin(), inodes_.end(), inode) == inodes_.end()) inodes_.push_back(inode);
   std::sort(inodes_.begin(), inodes_.end(), [](auto* a, auto* b) { return a->ino < b->ino; });
-  for (store::Inode* inode : inodes_) inode->mutex.lock();
+  for (changes::Inode* inode : inodes_) inode->mutex.lock();
 }
 
 InodeLocks::~InodeLocks() {

@@ -9,17 +9,17 @@
 
 #include <boost/container/small_vector.hpp>
 
+#include "changes/inode.h"
+#include "changes/staging.h"
+#include "device/faults.h"
 #include "fs/engine.h"
 #include "fs/maintenance.h"
 #include "fs/operation.h"
 #include "fs/wait.h"
-#include "store/demand.h"
-#include "store/faults.h"
-#include "store/inode.h"
-#include "store/staging.h"
+#include "space/demand.h"
 #include "store/store.h"
-#include "store/tree_view.h"
-#include "store/trees.h"
+#include "tree/tree_view.h"
+#include "tree/trees.h"
 
 namespace varve::fs {
 
@@ -36,20 +36,20 @@ using FileBlockOf = std::function<FileBlock(std::size_t index)>;
 
 class SCOPED_CAPABILITY Attempt {
  public:
-  Attempt(Engine& engine, Operation& operation) ACQUIRE_SHARED(log::the_gate);
+  Attempt(Engine& engine, Operation& operation) ACQUIRE_SHARED(the_gate);
   ~Attempt() RELEASE_GENERIC();
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
 
   // Tells the compiler what is true while an attempt lasts: what an operation asks it for, it asks for inside the gate.
-  void inside() const ASSERT_SHARED_CAPABILITY(log::the_gate) {}
-  Engine& engine() ASSERT_SHARED_CAPABILITY(log::the_gate) { return engine_; }
-  store::Store& store() ASSERT_SHARED_CAPABILITY(log::the_gate) { return store_; }
-  store::Staging& staging() ASSERT_SHARED_CAPABILITY(log::the_gate) { return store_.staging(); }
+  void inside() const ASSERT_SHARED_CAPABILITY(the_gate) {}
+  Engine& engine() ASSERT_SHARED_CAPABILITY(the_gate) { return engine_; }
+  store::Store& store() ASSERT_SHARED_CAPABILITY(the_gate) { return store_; }
+  changes::Staging& staging() ASSERT_SHARED_CAPABILITY(the_gate) { return store_.staging(); }
   Operation& operation() { return operation_; }
   Wait& wait() { return operation_.wait(); }
   OperationSource& source() { return source_; }
-  const store::TreeView& view() const ASSERT_SHARED_CAPABILITY(log::the_gate) {
+  const tree::TreeView& view() const ASSERT_SHARED_CAPABILITY(the_gate) {
     inside();
     return shown_ ? *shown_ : store_.trees().view();
   }
@@ -57,49 +57,50 @@ class SCOPED_CAPABILITY Attempt {
   bool shows_snapshot() const { return shown_.has_value(); }
 
   // The inode with its attributes; Errc::stale if there is none. Takes its lock for a moment.
-  Result<store::InodePtr> inode(Ino ino) { return find(ino, Wanted::any); }
-  Result<store::InodePtr> directory(Ino ino) { return find(ino, Wanted::directory); }  // Errc::not_directory
+  Result<changes::InodePtr> inode(Ino ino) { return find(ino, Wanted::any); }
+  Result<changes::InodePtr> directory(Ino ino) { return find(ino, Wanted::directory); }  // Errc::not_directory
 
   // May the operation change something of this size? Errc::read_only, no_space, host_full; would_block: wait, or seal first.
   // no_space also if one chunk cannot hold its records. It waits while too much is in flight, or no segment is there for its payload.
   // waits_for_memory: false for the thread that makes the checkpoints, which cannot wait for one to free memory.
-  Status admit(const store::Demand& demand, bool waits_for_memory = true);
+  Status admit(const space::Demand& demand, bool waits_for_memory = true);
 
   // Blocks of files that stand one behind the other on the device: the bytes when they have been read, else would_block. They are still to
   // be verified. `target`: where to read to (aligned), or null for a buffer of the operation's own. What fails together is read again, each
   // block by itself. Errc::io for one that fails then, too: it is noted as an error of the filesystem, and `whose` says whose it is.
-  Result<std::span<const std::byte>> fetch(std::span<const store::MappedBlock> blocks, const FileBlockOf& whose,
+  Result<std::span<const std::byte>> fetch(std::span<const changes::MappedBlock> blocks, const FileBlockOf& whose,
                                            std::byte* target = nullptr);
 
   Timestamp now() { return store_.options().clock->now(); }
 
  private:
-  std::optional<store::TreeView> view_of_snapshot() const;
+  std::optional<tree::TreeView> view_of_snapshot() const;
   enum class Wanted : std::uint8_t { any, directory };
-  static Status check(const store::Inode& inode, Wanted wanted) REQUIRES_SHARED(inode.mutex);
-  Result<store::InodePtr> find(Ino ino, Wanted wanted);
-  Result<store::InodePtr> find_in_snapshot(Ino ino, Wanted wanted);
-  Status wait_for_count(const store::Demand& demand) REQUIRES_SHARED(log::the_gate);  // of what the charge cannot take now
-  bool fits(const store::Demand& demand) REQUIRES_SHARED(log::the_gate);
-  bool may_gain_from_automatic(const store::Demand& demand) REQUIRES_SHARED(log::the_gate);
+  static Status check(const changes::Inode& inode, Wanted wanted) REQUIRES_SHARED(inode.mutex);
+  Result<changes::InodePtr> find(Ino ino, Wanted wanted);
+  Result<changes::InodePtr> find_in_snapshot(Ino ino, Wanted wanted);
+  Status wait_for_count(const space::Demand& demand) REQUIRES_SHARED(the_gate);  // of what the charge cannot take now
+  bool fits(const space::Demand& demand) REQUIRES_SHARED(the_gate);
+  bool may_gain_from_automatic(const space::Demand& demand) REQUIRES_SHARED(the_gate);
   void count_fruitless_rounds();
-  Result<std::span<const std::byte>> fetch_singly(DataRead& together, std::span<const store::MappedBlock> blocks, const FileBlockOf& whose);
+  Result<std::span<const std::byte>> fetch_singly(DataRead& together, std::span<const changes::MappedBlock> blocks,
+                                                  const FileBlockOf& whose);
   Error unreadable(DataRead& read, FileBlock block);
 
   Engine& engine_;
   store::Store& store_;
   Operation& operation_;
-  log::Gate::Pass pass_;
-  const std::optional<store::TreeView> shown_;  // none: the newest state
+  Gate::Pass pass_;
+  const std::optional<tree::TreeView> shown_;  // none: the newest state
   OperationSource source_;
-  boost::container::small_vector<store::Demand, 1> granted_;  // withdrawn before the gate is left
+  boost::container::small_vector<space::Demand, 1> granted_;  // withdrawn before the gate is left
 };
 
 // Exclusive locks of several inodes, taken in ascending order, duplicates once. Null ones are left out.
 class SCOPED_CAPABILITY InodeLocks {
  public:
-  InodeLocks(const store::InodePtr& a, const store::InodePtr& b) ACQUIRE(a->mutex, b->mutex) : InodeLocks({a.get(), b.get()}) {}
-  InodeLocks(const store::InodePtr& a, const store::InodePtr& b, const store::InodePtr& c, const store::InodePtr& d)
+  InodeLocks(const changes::InodePtr& a, const changes::InodePtr& b) ACQUIRE(a->mutex, b->mutex) : InodeLocks({a.get(), b.get()}) {}
+  InodeLocks(const changes::InodePtr& a, const changes::InodePtr& b, const changes::InodePtr& c, const changes::InodePtr& d)
       ACQUIRE(a->mutex, b->mutex, c->mutex, d->mutex)
       : InodeLocks({a.get(), b.get(), c.get(), d.get()}) {}
   ~InodeLocks() RELEASE();
@@ -107,9 +108,9 @@ class SCOPED_CAPABILITY InodeLocks {
   InodeLocks& operator=(const InodeLocks&) = delete;
 
  private:
-  explicit InodeLocks(std::initializer_list<store::Inode*> inodes);
+  explicit InodeLocks(std::initializer_list<changes::Inode*> inodes);
 
-  boost::container::small_vector<store::Inode*, 4> inodes_;
+  boost::container::small_vector<changes::Inode*, 4> inodes_;
 };
 
 template <class F>

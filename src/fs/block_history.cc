@@ -6,47 +6,47 @@
 #include "cleaner/cleaner.h"
 #include "cleaner/placement.h"
 #include "format/estimate.h"
-#include "store/log_clock.h"
+#include "segments/log_clock.h"
 
 namespace varve::fs {
 
 namespace {
 
-using Kind = store::MappedBlock::Kind;
+using Kind = changes::MappedBlock::Kind;
 
-class CachedNodes : public store::NodeSource {
+class CachedNodes : public tree::NodeSource {
  public:
-  explicit CachedNodes(store::NodeCache& cache) : cache_(cache) {}
-  Result<store::NodePtr> get(const store::NodeWant& want) override {
-    if (store::NodePtr node = cache_.find(want)) return node;
+  explicit CachedNodes(tree::NodeCache& cache) : cache_(cache) {}
+  Result<tree::NodePtr> get(const tree::NodeWant& want) override {
+    if (tree::NodePtr node = cache_.find(want)) return node;
     return Errc::would_block;
   }
-  void prefetch(std::span<const store::NodeWant>) override {}
+  void prefetch(std::span<const tree::NodeWant>) override {}
 
  private:
-  store::NodeCache& cache_;
+  tree::NodeCache& cache_;
 };
 
-std::uint8_t group_of(store::Store& store, const store::MappedBlock& old) {
+std::uint8_t group_of(store::Store& store, const changes::MappedBlock& old) {
   if (old.kind == Kind::pending) return old.pending->group;
   return store.segments().info(store.segments().geometry().segment_of(old.address)).group;
 }
 
 }  // namespace
 
-void look_up_cached(Attempt& a, const store::Inode& inode, std::uint64_t first, Ownership& owned) {
+void look_up_cached(Attempt& a, const changes::Inode& inode, std::uint64_t first, Ownership& owned) {
   CachedNodes source(a.store().trees().cache());
-  static_cast<void>(store::resolve_in_tree(inode.ino, a.view(), source, first, owned.all_old()));  // as far as it comes
+  static_cast<void>(changes::resolve_in_tree(inode.ino, a.view(), source, first, owned.all_old()));  // as far as it comes
 }
 
-void place_blocks(Attempt& a, const store::Inode& inode, std::span<store::StageBlock> blocks, std::uint64_t clock) {
+void place_blocks(Attempt& a, const changes::Inode& inode, std::span<changes::StageBlock> blocks, std::uint64_t clock) {
   store::Store& store = a.store();
   const std::uint32_t now = store.log_clock().units(clock);
   const auto unit = static_cast<double>(store.super().clock_unit);
   double interval = 0, before = 0;
   unsigned known = 0, estimated = 0;
   cleaner::WrittenBlock written;
-  for (const store::StageBlock& block : blocks) {
+  for (const changes::StageBlock& block : blocks) {
     if (!block.old.has_data()) continue;
     interval += std::max(format::age_of(now, block.old.clock), 1u);
     ++known;
@@ -68,7 +68,7 @@ void place_blocks(Attempt& a, const store::Inode& inode, std::span<store::StageB
   MEMORY_INVARIANT(!blocks.empty());
   const std::uint8_t group = cleaner::place(a.engine().cleaner().placement(), written);
   MEMORY_INVARIANT(group < format::kMaxGroups);
-  for (store::StageBlock& block : blocks) {
+  for (changes::StageBlock& block : blocks) {
     block.estimate = estimate;
     block.data->group = group;
   }

@@ -10,10 +10,10 @@ namespace varve::fs {
 
 // Looks up what `owned` does not know yet in nodes that are in memory; never waits, never fails. Afterwards counts of live
 // blocks are the better for it, too.
-void look_up_cached(Attempt& attempt, const store::Inode& inode, std::uint64_t first, Ownership& owned);
+void look_up_cached(Attempt& attempt, const changes::Inode& inode, std::uint64_t first, Ownership& owned);
 
 // Gives the blocks of one write their estimate and group; `old` and `data` of each are set. What is written at once stays
 // together: a file written in large pieces is read in large pieces.
-void place_blocks(Attempt& attempt, const store::Inode& inode, std::span<store::StageBlock> blocks, std::uint64_t clock);
+void place_blocks(Attempt& attempt, const changes::Inode& inode, std::span<changes::StageBlock> blocks, std::uint64_t clock);
 
 }  // namespace varve::fs

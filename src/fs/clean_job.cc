@@ -4,15 +4,15 @@
 
 #include <fmt/format.h>
 
+#include "checkpoint/checkpoints.h"
+#include "device/faults.h"
 #include "fs/engine.h"
 #include "fs/file_walk.h"
 #include "fs/maintenance.h"
 #include "fs/resize_job.h"
 #include "fs/wait_times.h"
-#include "log/segment_table.h"
-#include "store/checkpoints.h"
-#include "store/counters.h"
-#include "store/faults.h"
+#include "segments/counters.h"
+#include "segments/segment_table.h"
 #include "store/store.h"
 
 namespace varve::fs {
@@ -73,9 +73,9 @@ CleanState CleanJob::state() const {
 CleanState::Layout CleanJob::layout() const {
   CleanState::Layout layout;
   const auto& segments = engine_.store().segments();
-  const auto count = [&](SegmentId id, const log::SegmentInfo& s) {
-    if (s.state == log::SegmentState::clean || s.state == log::SegmentState::discarding) return;
-    if (s.state == log::SegmentState::open) {
+  const auto count = [&](SegmentId id, const segments::SegmentInfo& s) {
+    if (s.state == segments::SegmentState::clean || s.state == segments::SegmentState::discarding) return;
+    if (s.state == segments::SegmentState::open) {
       ++layout.open;
       return;
     }
@@ -83,7 +83,7 @@ CleanState::Layout CleanJob::layout() const {
     if (s.live()) layout.end = id.v + 1;
     layout.garbage += segments.geometry().blocks - std::min(segments.geometry().blocks, s.live());
   };
-  segments.for_each(count, log::SegmentTable::Which::in_use);
+  segments.for_each(count, segments::SegmentTable::Which::in_use);
   const std::uint64_t all = segments.geometry().count;
   layout.clean = all - std::min(all, layout.open + layout.used);
   return layout;

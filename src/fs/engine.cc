@@ -1,5 +1,6 @@
 #include "fs/engine.h"
 
+#include "checkpoint/checkpoints.h"
 #include "cleaner/cleaner.h"
 #include "fs/clean_job.h"
 #include "fs/maintenance.h"
@@ -13,7 +14,6 @@
 #include "fs/wait_times.h"
 #include "io/block_device.h"
 #include "scrub/scrubber.h"
-#include "store/checkpoints.h"
 #include "store/store.h"
 
 namespace varve::fs {

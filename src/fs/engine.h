@@ -7,16 +7,16 @@
 #include "base/mutex.h"
 #include "fs/options.h"
 
-namespace varve::store {
-class Store;
+namespace varve::cleaner {
+class Cleaner;
 }
 
 namespace varve::scrub {
 class Scrubber;
 }
 
-namespace varve::cleaner {
-class Cleaner;
+namespace varve::store {
+class Store;
 }
 
 namespace varve::fs {

@@ -11,17 +11,17 @@
 
 #include "base/crc32c.h"
 #include "log/log.h"
-#include "store/charge.h"
-#include "store/log_clock.h"
+#include "segments/log_clock.h"
+#include "space/charge.h"
 
 namespace varve::fs {
 
 namespace {
-using Kind = store::MappedBlock::Kind;
+using Kind = changes::MappedBlock::Kind;
 alignas(64) constexpr std::array<std::byte, kBlockSize> kZeros{};
 }
 
-Status verify_block(Attempt& a, Ino ino, std::uint64_t block, const store::MappedBlock& mapped, std::span<const std::byte> bytes) {
+Status verify_block(Attempt& a, Ino ino, std::uint64_t block, const changes::MappedBlock& mapped, std::span<const std::byte> bytes) {
   if (crc32c(bytes) == mapped.crc) return {};
   const Error error(Errc::corrupt, fmt::format("inode {}: block {} of the file (block {} of {}) is damaged", ino, block, mapped.address,
                                                a.store().device().name()));
@@ -29,8 +29,8 @@ Status verify_block(Attempt& a, Ino ino, std::uint64_t block, const store::Mappe
   return error;
 }
 
-Result<std::span<const std::byte>> block_bytes(Attempt& a, const store::Inode& inode, std::uint64_t block,
-                                               const store::MappedBlock& mapped) {
+Result<std::span<const std::byte>> block_bytes(Attempt& a, const changes::Inode& inode, std::uint64_t block,
+                                               const changes::MappedBlock& mapped) {
   if (mapped.kind == Kind::pending) return std::span<const std::byte>(mapped.pending->data, kBlockSize);
   if (mapped.kind != Kind::device) return std::span<const std::byte>(kZeros);
   if (auto flying = a.store().log().in_flight().find(mapped.address)) {
@@ -48,7 +48,7 @@ Result<std::span<const std::byte>> block_bytes(Attempt& a, const store::Inode& i
   return bytes;
 }
 
-bool copy_in_flight(Attempt& a, const store::MappedBlock& mapped, std::span<std::byte> out) {
+bool copy_in_flight(Attempt& a, const changes::MappedBlock& mapped, std::span<std::byte> out) {
   const auto flying = a.store().log().in_flight().find(mapped.address);
   if (flying) std::memcpy(out.data(), flying->data, out.size());
   return static_cast<bool>(flying);
@@ -59,42 +59,42 @@ namespace {
 constexpr std::uint64_t kRoomForOthers = 4096;  // blocks that operations beside this one may take meanwhile
 
 // True also where it takes too many steps to tell.
-Result<bool> has_blocks_behind(Attempt& a, const store::Inode& inode, std::uint64_t end_block) REQUIRES_SHARED(inode.mutex) {
+Result<bool> has_blocks_behind(Attempt& a, const changes::Inode& inode, std::uint64_t end_block) REQUIRES_SHARED(inode.mutex) {
   constexpr std::uint64_t kMostSteps = 16;
   if (inode.nothing_behind) return false;
-  store::OwnedSoFar so_far{end_block, 0};
-  const Status counted = store::count_owned_on(inode, a.view(), a.source(), so_far, format::kMaxFileBlocks, kMostSteps);
+  changes::OwnedSoFar so_far{end_block, 0};
+  const Status counted = changes::count_owned_on(inode, a.view(), a.source(), so_far, format::kMaxFileBlocks, kMostSteps);
   if (so_far.owned > 0 || (counted.fails_with(Errc::would_block) && a.wait().nodes.empty())) return true;
   TRY(counted);
   inode.nothing_behind = true;
   return false;
 }
 
-bool is_fresh(const store::MappedBlock& old, bool assume_owned) {
+bool is_fresh(const changes::MappedBlock& old, bool assume_owned) {
   return old.kind == Kind::hole || (old.kind == Kind::unknown && !assume_owned);
 }
 
 }  // namespace
 
-Result<Ownership> ownership(Attempt& a, const store::Inode& inode, std::uint64_t first, std::size_t count) {
+Result<Ownership> ownership(Attempt& a, const changes::Inode& inode, std::uint64_t first, std::size_t count) {
   Ownership result;
   result.old.resize(count);
-  const store::Layers layers = store::layers_of(inode, a.view());
-  store::resolve_in_deltas(layers, first, result.all_old());
+  const changes::Layers layers = changes::layers_of(inode, a.view());
+  changes::resolve_in_deltas(layers, first, result.all_old());
   const std::uint64_t end_block = blocks_for(inode.attributes.size);
-  const auto is_unknown = [](const store::MappedBlock& old) { return old.kind == store::MappedBlock::Kind::unknown; };
+  const auto is_unknown = [](const changes::MappedBlock& old) { return old.kind == changes::MappedBlock::Kind::unknown; };
   if (std::ranges::any_of(result.old, is_unknown)) {
-    const std::uint64_t owned = store::block_count(inode, a.view());
+    const std::uint64_t owned = changes::block_count(inode, a.view());
     if (!a.store().charge().fits({.new_blocks = count + kRoomForOthers})) {
       // What might be refused for want of room has a right to the truth, and so have operations that were promised some.
-      TRY(store::resolve_blocks(inode, a.view(), a.source(), first, result.all_old()));
+      TRY(changes::resolve_blocks(inode, a.view(), a.source(), first, result.all_old()));
     } else if (end_block && owned >= end_block && TRY(has_blocks_behind(a, inode, end_block))) {
       // What fallocate left behind the end may be as much as what is missing before it.
-      TRY(store::resolve_blocks(inode, a.view(), a.source(), first, result.all_old()));
+      TRY(changes::resolve_blocks(inode, a.view(), a.source(), first, result.all_old()));
     } else {
       for (std::size_t i = 0; i < count; ++i)
         if (is_unknown(result.old[i]) && first + i >= end_block && owned <= end_block)
-          result.old[i].kind = store::MappedBlock::Kind::hole;
+          result.old[i].kind = changes::MappedBlock::Kind::hole;
       result.assume_owned = end_block && owned >= end_block;
     }
   }
@@ -103,34 +103,34 @@ Result<Ownership> ownership(Attempt& a, const store::Inode& inode, std::uint64_t
   return result;
 }
 
-store::PendingPtr make_pending(log::PayloadBufferPtr keeper, std::byte* bytes) {
-  store::PendingPtr block(new store::PendingBlock(std::move(keeper), bytes));
+changes::PendingPtr make_pending(log::PayloadBufferPtr keeper, std::byte* bytes) {
+  changes::PendingPtr block(new changes::PendingBlock(std::move(keeper), bytes));
   block->crc = crc32c({bytes, kBlockSize});
   return block;
 }
 
-Result<PartToZero> look_at_part(Attempt& a, const store::Inode& inode, std::uint64_t from, std::uint64_t to) {
+Result<PartToZero> look_at_part(Attempt& a, const changes::Inode& inode, std::uint64_t from, std::uint64_t to) {
   if (from >= to || from >= inode.attributes.size) return PartToZero{};
   const std::uint64_t block = block_of(from);
-  store::MappedBlock mapped;
-  TRY(store::resolve_blocks(inode, a.view(), a.source(), block, {&mapped, 1}));
+  changes::MappedBlock mapped;
+  TRY(changes::resolve_blocks(inode, a.view(), a.source(), block, {&mapped, 1}));
   if (!mapped.has_data()) return PartToZero{};
   const auto bytes = TRY(block_bytes(a, inode, block, mapped));
   return PartToZero{from, to, mapped, bytes};
 }
 
-void zero(Attempt& a, store::Inode& inode, const PartToZero& part) {
+void zero(Attempt& a, changes::Inode& inode, const PartToZero& part) {
   if (part.bytes.empty()) return;
   BlockBuilder builder(1);
   std::memcpy(builder.data(0), part.bytes.data(), kBlockSize);
   std::memset(builder.data(0) + part.from % kBlockSize, 0, part.to - part.from);
-  store::StageBlock staged{block_of(part.from), builder.finish(0), part.mapped, true};
+  changes::StageBlock staged{block_of(part.from), builder.finish(0), part.mapped, true};
   const std::uint64_t clock = a.store().log_clock().advance(1);
   place_blocks(a, inode, {&staged, 1}, clock);
   a.staging().put_blocks(inode, {&staged, 1}, a.store().log_clock().units(clock));
 }
 
-Status zero_part(Attempt& a, store::Inode& inode, std::uint64_t from, std::uint64_t to) {
+Status zero_part(Attempt& a, changes::Inode& inode, std::uint64_t from, std::uint64_t to) {
   zero(a, inode, TRY(look_at_part(a, inode, from, to)));
   return {};
 }

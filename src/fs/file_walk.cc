@@ -86,7 +86,7 @@ std::optional<Ino> FileWalk::enter(const Entry& entry) {
 
 Result<std::uint8_t> FileWalk::type_of(Ino ino) {
   return look(engine_, [&](Attempt& a) -> Result<std::uint8_t> {
-    const store::InodePtr inode = TRY(a.inode(ino));
+    const changes::InodePtr inode = TRY(a.inode(ino));
     ReadLock lock(inode->mutex);
     return static_cast<std::uint8_t>((inode->attributes.mode & S_IFMT) >> 12);
   });
@@ -98,9 +98,9 @@ Status FileWalk::read_entries(Level& level) {
   Status status = look(engine_, [&](Attempt& a) -> Status {
     found.clear();
     cookie = level.cookie;
-    const store::InodePtr directory = TRY(a.directory(level.directory));
+    const changes::InodePtr directory = TRY(a.directory(level.directory));
     ReadLock lock(directory->mutex);
-    return store::scan_entries(*directory, a.view(), a.source(), level.cookie,
+    return changes::scan_entries(*directory, a.view(), a.source(), level.cookie,
                               [&](std::uint64_t at, Ino ino, std::uint8_t type, std::string_view) -> Result<bool> {
                                 found.push_back({ino, type});
                                 cookie = at;

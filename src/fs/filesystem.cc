@@ -6,27 +6,27 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "base/waiters.h"
+#include "changes/changes.h"
+#include "checkpoint/checkpoints.h"
+#include "checkpoint/protection.h"
+#include "checkpoint/superblock_keeper.h"
 #include "cleaner/cleaner.h"
 #include "cleaner/placement.h"
 #include "cleaner/strategy.h"
 #include "cleaner/victim_rule.h"
+#include "device/io_context.h"
 #include "fs/attempt.h"
 #include "fs/clean_job.h"
 #include "fs/reaper.h"
 #include "fs/references.h"
 #include "fs/resize_job.h"
 #include "io/trace_device.h"
-#include "log/io_context.h"
 #include "log/log.h"
 #include "scrub/scrubber.h"
-#include "store/changes.h"
-#include "store/charge.h"
-#include "store/checkpoints.h"
-#include "store/counters.h"
-#include "store/protection.h"
-#include "store/space.h"
-#include "store/superblock_keeper.h"
-#include "store/waiters.h"
+#include "segments/counters.h"
+#include "space/charge.h"
+#include "space/space.h"
 
 namespace varve::fs {
 
@@ -38,12 +38,12 @@ void fill_segments(FilesystemStatus& status, store::Store& store) {
   status.segments.total = store.segments().geometry().count;
   std::uint64_t used_blocks = 0, live_in_used = 0;
   std::map<std::uint8_t, GroupCounts> groups;
-  store.segments().for_each([&](SegmentId, const log::SegmentInfo& s) {
-    if (s.state == log::SegmentState::clean || s.state == log::SegmentState::discarding) {
+  store.segments().for_each([&](SegmentId, const segments::SegmentInfo& s) {
+    if (s.state == segments::SegmentState::clean || s.state == segments::SegmentState::discarding) {
       ++status.segments.clean;
       return;
     }
-    if (s.state == log::SegmentState::leaving) {
+    if (s.state == segments::SegmentState::leaving) {
       ++status.segments.empty;
       return;
     }
@@ -52,10 +52,10 @@ void fill_segments(FilesystemStatus& status, store::Store& store) {
     GroupCounts& group = groups[s.group];
     ++group.segments;
     group.live_blocks += s.live();
-    group.open |= s.state == log::SegmentState::open;
-    if (log::is_open(s.state)) {
+    group.open |= s.state == segments::SegmentState::open;
+    if (segments::is_open(s.state)) {
       ++status.segments.open;
-      status.segments.refilling += s.state == log::SegmentState::refilling;
+      status.segments.refilling += s.state == segments::SegmentState::refilling;
       return;
     }
     const bool empty = s.live() == 0;
@@ -71,7 +71,7 @@ void fill_segments(FilesystemStatus& status, store::Store& store) {
   status.garbage_blocks = used_blocks - std::min(used_blocks, live_in_used);
 }
 
-void fill_log(FilesystemStatus& status, store::Store& store) REQUIRES_SHARED(log::the_gate);
+void fill_log(FilesystemStatus& status, store::Store& store) REQUIRES_SHARED(the_gate);
 void fill_log(FilesystemStatus& status, store::Store& store) {
   status.lsn = store.log().position().lsn.v;
   status.durable_lsn = store.log().durability().durable().v;
@@ -157,7 +157,7 @@ Status Filesystem::reap_orphans() {
   if (reaped.ok()) return {};
   const bool lacks_room = reaped.fails_with(Errc::no_space);  // of the host
   const bool is_shown = read_only() && (lacks_room || !engine_->store().snapshots().damage().ok());
-  if (!is_shown && !store::is_of_one_node(reaped.error())) return reaped;
+  if (!is_shown && !tree::is_of_one_node(reaped.error())) return reaped;
   spdlog::error("files without a name keep their room: {}", reaped.error().message());
   return {};
 }
@@ -208,7 +208,7 @@ Status Filesystem::unmount() {
 }
 
 SpaceInfo Filesystem::space() const {
-  const store::Charge& charge = engine_->store().charge();
+  const space::Charge& charge = engine_->store().charge();
   SpaceInfo info;
   const std::uint64_t capacity = charge.capacity_blocks();
   info.total = capacity - std::min(capacity, charge.reserve_blocks());
@@ -242,7 +242,7 @@ FilesystemStatus Filesystem::status() {
   status.device_blocks = named.device_blocks;
   status.reserve_blocks = store.charge().reserve_blocks();
   {
-    const log::Gate::Pass pass(store.gate());
+    const Gate::Pass pass(store.gate());
     status.charged_blocks = store.charge().blocks();
     status.available_blocks = space().available;
     status.snapshots.held_blocks = store.trees().view().tables.held_blocks;
@@ -256,7 +256,7 @@ FilesystemStatus Filesystem::status() {
   status.snapshots.automatic = store.snapshots().automatic();
   status.snapshots.given_up = store.protection().given_up();
   status.protection = store.protection().settings();
-  const store::Protection::Kept kept = store.protection().kept();
+  const checkpoint::Protection::Kept kept = store.protection().kept();
   status.snapshots.kept_by_rule = kept.by_rule;
   status.snapshots.oldest_automatic_s = kept.oldest_s;
   status.snapshot = store.options().snapshot;
@@ -337,9 +337,9 @@ Status Filesystem::tune(std::string_view name, std::string_view value) {
 
 Status Filesystem::protect(std::string_view name, std::string_view value) {
   if (read_only()) return Error(Errc::read_only, "mounted read-only: no snapshots are made");
-  store::Protection& protection = engine_->store().protection();
-  const auto settings = name == "protect" ? store::with_window(protection.settings(), value)
-                                          : store::with_interval(protection.settings(), value);
+  checkpoint::Protection& protection = engine_->store().protection();
+  const auto settings = name == "protect" ? snapshots::with_window(protection.settings(), value)
+                                          : snapshots::with_interval(protection.settings(), value);
   if (!settings.ok()) return Error(settings.error().code(), fmt::format("{}={}: {}", name, value, settings.error().message()));
   protection.set(*settings);
   begin_protection();
@@ -349,12 +349,12 @@ Status Filesystem::protect(std::string_view name, std::string_view value) {
 // The tools that made them ended with the mount before. A tool that opens an image leaves them to the next mount: they may be what it is
 // asked about.
 void Filesystem::drop_passing_snapshots() {
-  if (read_only() || engine_->store().protection().settings().mode == store::ProtectionSettings::Mode::leave) return;
-  store::Snapshots& snapshots = engine_->store().snapshots();
-  for (const store::SnapshotItem& one : snapshots.list())
+  if (read_only() || engine_->store().protection().settings().mode == snapshots::ProtectionSettings::Mode::leave) return;
+  snapshots::Snapshots& snapshots = engine_->store().snapshots();
+  for (const format::SnapshotItem& one : snapshots.list())
     if (format::is_passing_name(one.name)) {
       spdlog::warn("the snapshot '{}' is deleted: a tool that was interrupted has left it", one.name);
-      snapshots.order({store::SnapshotChange::Kind::remove, one.name, {}});
+      snapshots.order({snapshots::SnapshotChange::Kind::remove, one.name, {}});
     }
   if (engine_->options().background && snapshots.anything_asked()) engine_->maintenance().kick();
 }
@@ -371,7 +371,7 @@ void Filesystem::begin_protection() {
 // Of the filesystem itself: what the next superblocks say.
 Status Filesystem::rename(std::string_view name, std::string_view value) {
   if (read_only()) return Error(Errc::read_only, "mounted read-only: its name cannot be changed");
-  store::SuperblockKeeper& keeper = engine_->store().superblocks();
+  checkpoint::SuperblockKeeper& keeper = engine_->store().superblocks();
   if (name == "label") {
     TRY(format::check_label(value));
     keeper.set_label(std::string(value));

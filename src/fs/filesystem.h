@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "format/item.h"
@@ -27,7 +28,6 @@
 #include "fs/options.h"
 #include "fs/snapshot_list.h"
 #include "fs/status.h"
-#include "log/gate.h"
 #include "log/payload.h"
 
 namespace varve::io {
@@ -35,7 +35,7 @@ class BlockDevice;
 class Reactor;
 }  // namespace varve::io
 
-namespace varve::store {
+namespace varve::snapshots {
 struct SnapshotChange;
 }
 
@@ -205,17 +205,17 @@ class Filesystem {
   // --- snapshots (docs/snapshots.md) ---
   // Done when it returns, and durable. A new one has everything that was acknowledged before the call. Errc::exists, not_found,
   // no_space; invalid: no name for a snapshot.
-  Status change_snapshot(Operation&, const store::SnapshotChange& change);
+  Status change_snapshot(Operation&, const snapshots::SnapshotChange& change);
   SnapshotState snapshots() const;
-  // Which of them somebody uses (store/protection.h); `users` is called no more when this has returned.
+  // Which of them somebody uses (checkpoint/protection.h); `users` is called no more when this has returned.
   void hold_snapshots(std::function<std::vector<Serial>()> users);
-  // A tool that reads a snapshot and needs it to its end (store/readers.h).
+  // A tool that reads a snapshot and needs it to its end (checkpoint/readers.h).
   Status hold_for_reader(Serial snapshot, std::uint64_t reader, std::uint64_t seconds);
 
   // --- knowledge ---
   Result<SpaceInfo> statfs(Operation&);
   // Changes a setting of the running filesystem: "strategy", "policy", "placement" (see Options), "history", "protect", "protect_every"
-  // (store/protection.h); or "label", "uuid", which
+  // (checkpoint/protection.h); or "label", "uuid", which
   // the next checkpoint writes. Errc::invalid says what is wrong.
   Status tune(std::string_view name, std::string_view value);
   FilesystemStatus status();  // counters and state, for `varve status`
@@ -235,7 +235,7 @@ class Filesystem {
   void stop_writing(const Error& why);
 
  private:
-  SpaceInfo space() const REQUIRES_SHARED(log::the_gate);  // without inodes
+  SpaceInfo space() const REQUIRES_SHARED(the_gate);  // without inodes
   Status rename(std::string_view setting, std::string_view value);
   Status protect(std::string_view setting, std::string_view value);
   void begin_protection();

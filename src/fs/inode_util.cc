@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "fs/references.h"
-#include "store/space.h"
+#include "space/space.h"
 
 namespace varve::fs {
 
@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kAttributesRecordBytes = 256;
 }
 
-Attr attr_of(const store::Inode& inode, const store::TreeView& view) {
+Attr attr_of(const changes::Inode& inode, const tree::TreeView& view) {
   const format::Attributes& a = inode.attributes;
   Attr attr;
   attr.ino = inode.ino;
@@ -25,7 +25,7 @@ Attr attr_of(const store::Inode& inode, const store::TreeView& view) {
   attr.rdev = a.rdev;
   attr.flags = a.flags;
   attr.size = S_ISDIR(a.mode) ? a.entries * 32 : a.size;
-  attr.blocks = store::block_count(inode, view);
+  attr.blocks = changes::block_count(inode, view);
   attr.atime = a.atime;
   attr.mtime = a.mtime;
   attr.ctime = a.ctime;
@@ -33,14 +33,14 @@ Attr attr_of(const store::Inode& inode, const store::TreeView& view) {
   return attr;
 }
 
-void drop_suid(store::Inode& inode, bool any_sgid) {
+void drop_suid(changes::Inode& inode, bool any_sgid) {
   std::uint32_t& mode = inode.attributes.mode;
   if (S_ISDIR(mode)) return;
   mode &= ~static_cast<std::uint32_t>(S_ISUID);
   if (any_sgid || (mode & S_IXGRP)) mode &= ~static_cast<std::uint32_t>(S_ISGID);
 }
 
-void release_unlinked(Attempt& attempt, store::Inode& inode) {
+void release_unlinked(Attempt& attempt, changes::Inode& inode) {
   store::Store& store = attempt.store();
   References& references = attempt.engine().references();
   if (attempt.engine().options().count_references && references.count(inode.ino)) {
@@ -61,7 +61,7 @@ Status check_new_name(std::string_view name) {
   return {};
 }
 
-bool atime_is_due(const Options& options, const store::Inode& inode, Timestamp now) {
+bool atime_is_due(const Options& options, const changes::Inode& inode, Timestamp now) {
   constexpr std::int64_t kDaySeconds = 24 * 60 * 60;
   const format::Attributes& a = inode.attributes;
   if (options.atime == Atime::never || options.read_only || (a.flags & FS_NOATIME_FL)) return false;
@@ -74,18 +74,18 @@ void touch_atime(Engine& engine, Operation& operation, Ino ino) {
   (void)engine.attempt(operation, [&](Attempt& a) -> Status {
     store::Store& store = a.store();
     if (store.space().changes_fill_memory()) return {};  // a reader does not wait for that
-    store::InodePtr inode = TRY(a.inode(ino));
+    changes::InodePtr inode = TRY(a.inode(ino));
     WriteLock lock(inode->mutex);
     if (inode->gone() || store.faults().read_only() || store.faults().host_full()) return {};
-    const store::Demand demand{.record_bytes = kAttributesRecordBytes, .places = 2};
+    const space::Demand demand{.record_bytes = kAttributesRecordBytes, .places = 2};
     const auto room = store.space().admit(demand);
-    if (room == store::Space::Room::chunk_full) {
+    if (room == space::Space::Room::chunk_full) {
       a.wait().retry = Retry::with_seal;
       return Errc::would_block;
     }
-    if (room == store::Space::Room::no_segment) return {};
+    if (room == space::Space::Room::no_segment) return {};
     inode->attributes.atime = a.now();
-    store.staging().set_attributes(*inode, store::Unsealed::Kind::times);
+    store.staging().set_attributes(*inode, changes::Unsealed::Kind::times);
     store.space().withdraw(demand);
     return {};
   });
@@ -103,29 +103,29 @@ std::size_t xattr_bytes(const std::vector<format::Xattr>& xattrs, const format::
   return bytes;
 }
 
-Result<std::size_t> set_with_capability(Attempt& attempt, const store::Inode& inode) {
-  const auto xattrs = TRY(store::load_xattrs(inode, attempt.view(), attempt.source()));
+Result<std::size_t> set_with_capability(Attempt& attempt, const changes::Inode& inode) {
+  const auto xattrs = TRY(changes::load_xattrs(inode, attempt.view(), attempt.source()));
   return find_xattr(xattrs, kCapability) ? xattr_bytes(xattrs, nullptr) : 0;
 }
 
-Result<Privileges> Privileges::look(Attempt& attempt, const store::Inode& inode, const WriteFlags& flags) {
+Result<Privileges> Privileges::look(Attempt& attempt, const changes::Inode& inode, const WriteFlags& flags) {
   Privileges found(flags);
   if (flags.drop_privileges) found.set_with_capability_ = TRY(set_with_capability(attempt, inode));
   return found;
 }
 
-void Privileges::drop(Attempt& attempt, store::Inode& inode) const {
+void Privileges::drop(Attempt& attempt, changes::Inode& inode) const {
   if (!flags_.drop_privileges) return;
   drop_suid(inode, flags_.drop_sgid);
   if (set_with_capability_) attempt.staging().set_xattr(inode, kCapability, std::nullopt, set_with_capability_);
 }
 
-Status may_alter(const store::Inode& inode) {
+Status may_alter(const changes::Inode& inode) {
   if (inode.attributes.flags & (FS_IMMUTABLE_FL | FS_APPEND_FL)) return Errc::not_permitted;
   return {};
 }
 
-Status must_be_file(const store::Inode& inode) {
+Status must_be_file(const changes::Inode& inode) {
   if (inode.gone()) return Errc::stale;
   if (!is_regular(inode)) return is_directory(inode) ? Errc::is_directory : Errc::invalid;
   return {};
@@ -134,14 +134,14 @@ Status must_be_file(const store::Inode& inode) {
 // What one operation takes of a directory: a rename in it changes two names.
 constexpr std::uint64_t kMostCookies = 2;
 
-Status may_extend(const store::Inode& directory) {
+Status may_extend(const changes::Inode& directory) {
   if (directory.attributes.flags & FS_IMMUTABLE_FL) return Errc::not_permitted;
   // Nobody gets there but with an image made for it.
   if (directory.attributes.next_cookie + kMostCookies > format::kCookieLimit) return Errc::no_space;
   return {};
 }
 
-Status may_remove_name(const store::Inode& directory, const store::Inode& inode) {
+Status may_remove_name(const changes::Inode& directory, const changes::Inode& inode) {
   TRY(may_alter(directory));
   return may_alter(inode);
 }

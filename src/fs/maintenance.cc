@@ -7,7 +7,16 @@
 #include <spdlog/spdlog.h>
 
 #include "base/duration.h"
+#include "base/waiters.h"
+#include "changes/changes.h"
+#include "changes/staging.h"
+#include "changes/unsealed.h"
+#include "checkpoint/checkpoints.h"
+#include "checkpoint/protection.h"
 #include "cleaner/patience.h"
+#include "device/device_timer.h"
+#include "device/faults.h"
+#include "device/io_context.h"
 #include "fs/clean_job.h"
 #include "fs/engine.h"
 #include "fs/operation.h"
@@ -17,24 +26,15 @@
 #include "fs/tidier.h"
 #include "io/block_device.h"
 #include "io/reactor.h"
-#include "log/device_timer.h"
-#include "log/io_context.h"
 #include "log/log.h"
-#include "log/segment_table.h"
-#include "store/admission.h"
-#include "store/changes.h"
-#include "store/checkpoints.h"
-#include "store/counters.h"
-#include "store/faults.h"
-#include "store/hole_feeder.h"
-#include "store/log_clock.h"
-#include "store/protection.h"
-#include "store/snapshots.h"
-#include "store/space.h"
-#include "store/staging.h"
+#include "segments/counters.h"
+#include "segments/log_clock.h"
+#include "segments/segment_table.h"
+#include "snapshots/snapshots.h"
+#include "space/admission.h"
+#include "space/hole_feeder.h"
+#include "space/space.h"
 #include "store/store.h"
-#include "store/unsealed.h"
-#include "store/waiters.h"
 
 namespace varve::fs {
 
@@ -97,7 +97,7 @@ void Maintenance::after_operation(io::Reactor* reactor) {
 }
 
 bool Maintenance::seal_is_due() {
-  const store::Unsealed& unsealed = store().staging().unsealed();
+  const changes::Unsealed& unsealed = store().staging().unsealed();
   if (unsealed.held_bytes() < kLeastUnsealed) return false;  // as mostly
   const auto& segments = store().segments();
   SealView view;
@@ -186,10 +186,10 @@ bool Maintenance::cleaning_helps() {
 }
 
 // The checkpoint that makes room of what a round has moved.
-Status Maintenance::settle(const store::CheckpointRequest& request) {
+Status Maintenance::settle(const checkpoint::CheckpointRequest& request) {
   const std::uint64_t began = store().options().clock->monotonic_ns(), host_fulls = store().faults().host_fulls();
   const bool was_full = store().faults().host_full();
-  const log::DeviceTimer timer(store().io());
+  const device::DeviceTimer timer(store().io());
   Status status = store().checkpoints().make(request);
   if (!was_full && store().faults().host_fulls() == host_fulls)
     cleaner().note_settling(store().options().clock->monotonic_ns() - began, timer.span());
@@ -197,7 +197,7 @@ Status Maintenance::settle(const store::CheckpointRequest& request) {
 }
 
 // False: there was nothing to move, so no checkpoint is needed for it.
-bool Maintenance::clean_round(bool waited_for, store::CheckpointRequest& request) {
+bool Maintenance::clean_round(bool waited_for, checkpoint::CheckpointRequest& request) {
   cleaner::Round round = cleaner().run_round(waited_for);
   request.evacuate = std::move(round.emptied);
   return round.moved || !request.evacuate.empty();
@@ -205,12 +205,12 @@ bool Maintenance::clean_round(bool waited_for, store::CheckpointRequest& request
 
 void Maintenance::clean_and_checkpoint(bool low, bool waited_for) {
   const auto& segments = store().segments();
-  store::Protection& protection = store().protection();
+  checkpoint::Protection& protection = store().protection();
   // The cleaner lags behind, and no checkpoint releases enough by itself: automatic snapshots make room before anybody waits.
   if (low && segments.clean() + segments.reclaimable() <= store().space().low_water() + cleaner().ahead() / 2)
-    protection.ask_for_room(store::Protection::Need::half);
+    protection.ask_for_room(checkpoint::Protection::Need::half);
   const bool wanted = checkpoint_wanted_.exchange(false) || checkpoint_is_due() || store().snapshots().deletion_is_left();
-  store::CheckpointRequest request;
+  checkpoint::CheckpointRequest request;
   const std::uint64_t clean_before = segments.clean(), written_before = store().log_clock().now();
   bool moved = low && cleaning_helps() && clean_round(waited_for, request);
   // For want of space, but nothing to release (H33): it would only spread the nodes over more segments.
@@ -227,7 +227,7 @@ void Maintenance::clean_and_checkpoint(bool low, bool waited_for) {
   if (cleaner().pinned_segments()) cleaner().count_pinned();
   if (moved) cleaner().note_meanwhile(store().log_clock().now() - written_before);
   if (!low || segments.clean() > clean_before) return;
-  const bool makes_room = space_is_low() && protection.ask_for_room(store::Protection::Need::half);
+  const bool makes_room = space_is_low() && protection.ask_for_room(checkpoint::Protection::Need::half);
   if (!makes_room) futile_until_ = store().log_clock().now() + 4 * segments.geometry().blocks;
 }
 

@@ -9,11 +9,15 @@
 #include <thread>
 
 #include "base/clock_watch.h"
+#include "base/gate.h"
 #include "base/heap_trim.h"
 #include "base/mutex.h"
 #include "fs/options.h"
 #include "fs/seal_timing.h"
-#include "log/gate.h"
+
+namespace varve::checkpoint {
+struct CheckpointRequest;
+}
 
 namespace varve::cleaner {
 class Cleaner;
@@ -25,8 +29,7 @@ class Reactor;
 
 namespace varve::store {
 class Store;
-struct CheckpointRequest;
-}  // namespace varve::store
+}
 
 namespace varve::fs {
 
@@ -54,7 +57,7 @@ class Maintenance {
   // while one is made, so that a job would never come to anything.
   std::function<bool()> giving_way();
   // After each successful operation. Costs one relaxed load while the threads are awake anyway.
-  void after_operation(io::Reactor* reactor) EXCLUDES(log::the_gate);
+  void after_operation(io::Reactor* reactor) EXCLUDES(the_gate);
   // Somebody waits until all that was acknowledged is durable.
   void note_sync();
   // May there be anything that is not in the trees?
@@ -79,8 +82,8 @@ class Maintenance {
   bool idle_work_is_left();
   void use_idle_time();
   void tidy();
-  Status settle(const store::CheckpointRequest& request);
-  bool clean_round(bool waited_for, store::CheckpointRequest& request);
+  Status settle(const checkpoint::CheckpointRequest& request);
+  bool clean_round(bool waited_for, checkpoint::CheckpointRequest& request);
 
   Engine& engine_;
   HeapTrim heap_;

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "base/invariant.h"
-#include "log/io_context.h"
+#include "device/io_context.h"
 #include "store/store.h"
-#include "store/tree/neighbours.h"
-#include "store/trees.h"
+#include "tree/neighbours.h"
+#include "tree/trees.h"
 
 namespace varve::fs {
 
@@ -31,14 +31,14 @@ NodeReads::~NodeReads() { MEMORY_INVARIANT(under_way_.empty()); }
 
 namespace {
 
-bool is_same(const store::NodeWant& a, const store::NodeWant& b) {
+bool is_same(const tree::NodeWant& a, const tree::NodeWant& b) {
   return a.ref.address == b.ref.address && a.ref.crc == b.ref.crc && a.tree == b.tree && a.level == b.level && a.where() == b.where();
 }
 
-std::vector<store::NodeWant> take_wants(Wait& wait) {
-  std::vector<store::NodeWant> wants = std::exchange(wait.nodes, {});
+std::vector<tree::NodeWant> take_wants(Wait& wait) {
+  std::vector<tree::NodeWant> wants = std::exchange(wait.nodes, {});
   std::unordered_set<NodeName, NodeName::Hash> seen;
-  std::erase_if(wants, [&](const store::NodeWant& want) { return !seen.insert(NodeName(want.ref)).second; });
+  std::erase_if(wants, [&](const tree::NodeWant& want) { return !seen.insert(NodeName(want.ref)).second; });
   return wants;
 }
 
@@ -47,7 +47,7 @@ std::vector<store::NodeWant> take_wants(Wait& wait) {
 // --- beginning ------------------------------------------------------------------------------------------------------------
 
 void NodeReads::begin(Wait& wait, io::Reactor* reactor) {
-  const std::vector<store::NodeWant> beside = std::exchange(wait.beside, {});
+  const std::vector<tree::NodeWant> beside = std::exchange(wait.beside, {});
   if (wait.nodes.empty()) return;
   std::vector<RunPtr> runs;
   {
@@ -61,7 +61,7 @@ void NodeReads::begin(Wait& wait, io::Reactor* reactor) {
 }
 
 // A thread that blocks cannot wait for what only its own reactor would bring.
-bool NodeReads::join(const store::NodeWant& want, const Waiting& waiting) {
+bool NodeReads::join(const tree::NodeWant& want, const Waiting& waiting) {
   const auto at = under_way_.find(want.ref.address.v);
   if (at == under_way_.end()) return false;
   Slot& slot = at->second.run->slots[at->second.slot];
@@ -72,7 +72,7 @@ bool NodeReads::join(const store::NodeWant& want, const Waiting& waiting) {
 
 // What it lacks and nobody reads yet.
 std::vector<NodeReads::Slot> NodeReads::missing_of(Wait& wait, const io::Reactor* reactor) {
-  const std::vector<store::NodeWant> wants = take_wants(wait);
+  const std::vector<tree::NodeWant> wants = take_wants(wait);
   wait.answers.assign(wants.size(), {});  // these stay where they are until the wait is over
   std::vector<Slot> slots;
   for (std::size_t i = 0; i < wants.size(); ++i) {
@@ -89,22 +89,22 @@ std::vector<NodeReads::Slot> NodeReads::missing_of(Wait& wait, const io::Reactor
   return slots;
 }
 
-void NodeReads::add_ahead(std::vector<Slot>& slots, const std::vector<store::NodeWant>& beside) {
+void NodeReads::add_ahead(std::vector<Slot>& slots, const std::vector<tree::NodeWant>& beside) {
   if (spare_ >= most_spare_) return;
   std::unordered_set<std::uint64_t> seen;
   for (const Slot& slot : slots) seen.insert(slot.want.ref.address.v);
-  for (const store::NodeWant& want : beside)
+  for (const tree::NodeWant& want : beside)
     if (!under_way_.contains(want.ref.address.v) && seen.insert(want.ref.address.v).second) slots.push_back({want, true, false, {}});
 }
 
 std::vector<NodeReads::RunPtr> NodeReads::runs_of(std::vector<Slot> slots, io::Reactor* reactor) {
   std::ranges::sort(slots, {}, [](const Slot& slot) { return slot.want.where(); });
-  std::vector<store::NodeWant> wants;
+  std::vector<tree::NodeWant> wants;
   for (const Slot& slot : slots) wants.push_back(slot.want);
-  const std::uint64_t between = store::most_between(store_.device().geometry().rotational);
+  const std::uint64_t between = tree::most_between(store_.device().geometry().rotational);
   std::vector<RunPtr> runs;
   for (std::size_t at = 0; at < slots.size();) {
-    const std::size_t end = at + store::run_length(std::span(wants).subspan(at), between);
+    const std::size_t end = at + tree::run_length(std::span(wants).subspan(at), between);
     const auto from = slots.begin() + static_cast<std::ptrdiff_t>(at), to = slots.begin() + static_cast<std::ptrdiff_t>(end);
     if (!std::all_of(from, to, [](const Slot& slot) { return slot.is_ahead; })) {
       auto run = std::make_unique<Run>();
@@ -187,13 +187,13 @@ void NodeReads::read_one_by_one(Run& run) {
   for (RunPtr& one : runs) start(std::move(one));
 }
 
-Result<store::NodePtr> NodeReads::take(const Run& run, const Slot& slot) {
+Result<tree::NodePtr> NodeReads::take(const Run& run, const Slot& slot) {
   const BlockAddr address = slot.want.where();
   if (run.error) return Error(Errc::io, fmt::format("reading a tree node at block {} failed", address));
   AlignedBuffer block(kBlockSize);
   std::memcpy(block.data(), run.memory.data() + (address - run.first()) * kBlockSize, kBlockSize);
-  store::NodeCache& cache = store_.trees().cache();
-  store::NodePtr node = TRY(cache.decode(slot.want, std::move(block)));
+  tree::NodeCache& cache = store_.trees().cache();
+  tree::NodePtr node = TRY(cache.decode(slot.want, std::move(block)));
   if (slot.is_ahead) cache.insert_ahead(node, slot.want.ref.crc);
   else cache.insert(node, slot.want.ref.crc);
   return node;
@@ -207,7 +207,7 @@ std::vector<NodeReads::Waiting> NodeReads::take_waiting(Slot& slot) {
   return std::move(slot.waiting);
 }
 
-void NodeReads::deliver(Slot& slot, const Result<store::NodePtr>& node) {
+void NodeReads::deliver(Slot& slot, const Result<tree::NodePtr>& node) {
   for (const Waiting& one : take_waiting(slot)) {
     if (node.ok()) one.answer->node = *node;
     else one.answer->error = node.error();

@@ -35,7 +35,7 @@ class NodeReads {
     const io::Reactor* reactor;  // that it waits with
   };
   struct Slot {
-    store::NodeWant want;
+    tree::NodeWant want;
     bool is_ahead = false;   // nobody waited for it when it was asked for
     bool is_known = false;   // others find it in under_way_
     std::vector<Waiting> waiting;  // under mutex_ while it is known
@@ -47,17 +47,17 @@ class NodeReads {
     std::size_t slot;
   };
 
-  bool join(const store::NodeWant& want, const Waiting& waiting) REQUIRES(mutex_);
+  bool join(const tree::NodeWant& want, const Waiting& waiting) REQUIRES(mutex_);
   std::vector<Slot> missing_of(Wait& wait, const io::Reactor* reactor) REQUIRES(mutex_);
-  void add_ahead(std::vector<Slot>& slots, const std::vector<store::NodeWant>& beside) REQUIRES(mutex_);
+  void add_ahead(std::vector<Slot>& slots, const std::vector<tree::NodeWant>& beside) REQUIRES(mutex_);
   std::vector<RunPtr> runs_of(std::vector<Slot> slots, io::Reactor* reactor) REQUIRES(mutex_);
   void make_known(Run& run) REQUIRES(mutex_);
   std::vector<Waiting> take_waiting(Slot& slot);
   void start(RunPtr run);
   void came(RunPtr run);
   void read_one_by_one(Run& run);
-  void deliver(Slot& slot, const Result<store::NodePtr>& node);
-  Result<store::NodePtr> take(const Run& run, const Slot& slot);
+  void deliver(Slot& slot, const Result<tree::NodePtr>& node);
+  Result<tree::NodePtr> take(const Run& run, const Slot& slot);
   void give_up(Run& run);
   void forget_spare(Run& run);
 

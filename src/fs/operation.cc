@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/invariant.h"
+#include "base/waiters.h"
+#include "device/io_context.h"
 #include "fs/engine.h"
 #include "fs/maintenance.h"
 #include "fs/node_reads.h"
@@ -15,10 +17,8 @@
 #include "fs/waiter.h"
 #include "io/reactor.h"
 #include "io/request.h"
-#include "log/io_context.h"
 #include "log/log.h"
 #include "store/store.h"
-#include "store/waiters.h"
 
 namespace varve::fs {
 

@@ -8,14 +8,14 @@
 #include "fs/file_space.h"
 #include "fs/tidier.h"
 #include "log/log.h"
-#include "store/counters.h"
-#include "store/log_clock.h"
+#include "segments/counters.h"
+#include "segments/log_clock.h"
 
 namespace varve::fs {
 
 namespace {
 
-using Kind = store::MappedBlock::Kind;
+using Kind = changes::MappedBlock::Kind;
 
 constexpr std::uint64_t kMaxWriteBytes = 1u << 20;
 
@@ -27,9 +27,9 @@ class ReadRange {
   ReadRange(Attempt& attempt, Ino ino, std::uint64_t offset, std::span<std::byte> out)
       : a_(attempt), ino_(ino), offset_(offset), out_(out), first_(block_of(offset)) {}
 
-  Status run(const store::Inode& inode) REQUIRES_SHARED(inode.mutex) {
+  Status run(const changes::Inode& inode) REQUIRES_SHARED(inode.mutex) {
     mapped_.resize(block_of(offset_ + out_.size() - 1) - first_ + 1);
-    TRY(store::resolve_blocks(inode, a_.view(), a_.source(), first_, mapped_));
+    TRY(changes::resolve_blocks(inode, a_.view(), a_.source(), first_, mapped_));
     bool blocked = false;
     for (std::size_t i = 0; i < mapped_.size();) {
       const std::size_t end = end_of_run(i);
@@ -118,7 +118,7 @@ class ReadRange {
   const std::uint64_t offset_;
   const std::span<std::byte> out_;
   const std::uint64_t first_;
-  std::vector<store::MappedBlock> mapped_;
+  std::vector<changes::MappedBlock> mapped_;
 };
 
 // --- write ---------------------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class WriteRange {
       : a_(attempt), offset_(offset), data_(data), first_(block_of(offset)), count_(blocks_for(offset + data.size()) - first_),
         ready_(offset % kBlockSize ? 0 : data.size() >> kBlockShift), staged_(count_) {
     // What may be kept for a while (Unsealed) lets go of its message, which others wait for.
-    const bool stays = first_ >= store::Unsealed::kYoungBlocks;
+    const bool stays = first_ >= changes::Unsealed::kYoungBlocks;
     if (keeper && stays && reinterpret_cast<std::uintptr_t>(data.data()) % kBlockSize == 0) {
       for (std::size_t i = 0; i < ready_; ++i)
         staged_[i].data = make_pending(keeper, const_cast<std::byte*>(data.data()) + (i << kBlockShift));
@@ -141,7 +141,7 @@ class WriteRange {
     }
   }
 
-  Status run(store::Inode& inode) REQUIRES(inode.mutex) {
+  Status run(changes::Inode& inode) REQUIRES(inode.mutex) {
     Ownership owned = TRY(ownership(a_, inode, first_, count_));
     look_up_cached(a_, inode, first_, owned);
     // Partial blocks at the ends need what is there already; behind the end of the file there are zeros.
@@ -158,24 +158,24 @@ class WriteRange {
  private:
   // With what stays for a snapshot although it is written over. What stays for automatic ones alone goes before room is short.
   std::uint64_t kept(const Ownership& owned) const {
-    const store::Snapshots& snapshots = a_.store().snapshots();
+    const snapshots::Snapshots& snapshots = a_.store().snapshots();
     if (!snapshots.any_permanent()) return 0;
     return static_cast<std::uint64_t>(std::ranges::count_if(
-        owned.old, [&](const store::MappedBlock& old) { return store::may_be_kept_for_good(snapshots, old, owned.assume_owned); }));
+        owned.old, [&](const changes::MappedBlock& old) { return changes::may_be_kept_for_good(snapshots, old, owned.assume_owned); }));
   }
 
-  Result<std::span<const std::byte>> old_bytes(const store::Inode& inode, std::size_t i, Ownership& owned)
+  Result<std::span<const std::byte>> old_bytes(const changes::Inode& inode, std::size_t i, Ownership& owned)
       REQUIRES_SHARED(inode.mutex) {
     const std::uint64_t start = (first_ + i) << kBlockShift;
-    store::MappedBlock& mapped = owned.old[i];
+    changes::MappedBlock& mapped = owned.old[i];
     if (start >= inode.attributes.size) return std::span<const std::byte>();  // nothing before the end: zeros
     if (mapped.kind == Kind::unknown) {
-      TRY(store::resolve_blocks(inode, a_.view(), a_.source(), first_ + i, {&mapped, 1}));
+      TRY(changes::resolve_blocks(inode, a_.view(), a_.source(), first_ + i, {&mapped, 1}));
     }
     return block_bytes(a_, inode, first_ + i, mapped);
   }
 
-  void stage(store::Inode& inode, Ownership& owned, std::span<const std::byte> head, std::span<const std::byte> tail)
+  void stage(changes::Inode& inode, Ownership& owned, std::span<const std::byte> head, std::span<const std::byte> tail)
       REQUIRES(inode.mutex) {
     INVARIANT(owned.fresh <= count_);
     MEMORY_INVARIANT(ready_ <= count_ && staged_.size() == count_);
@@ -195,7 +195,7 @@ class WriteRange {
       staged_[i].old = owned.old[i];
       staged_[i].assume_owned = owned.assume_owned;
     }
-    const std::span<store::StageBlock> staged(staged_.data(), staged_.size());
+    const std::span<changes::StageBlock> staged(staged_.data(), staged_.size());
     place_blocks(a_, inode, staged, clock);
     a_.store().counters().user_blocks += count_;
     if (offset_ < inode.attributes.size && a_.engine().tidier().is_on()) a_.engine().tidier().note_overwrite(inode.ino, count_);
@@ -212,13 +212,13 @@ class WriteRange {
   const std::span<const std::byte> data_;
   const std::uint64_t first_;
   const std::size_t count_, ready_;
-  boost::container::small_vector<store::StageBlock, 4> staged_;
+  boost::container::small_vector<changes::StageBlock, 4> staged_;
 };
 
 }  // namespace
 
 std::uint64_t Filesystem::content_version(Ino ino) const {
-  const store::InodePtr inode = engine_->store().inodes().find(ino);
+  const changes::InodePtr inode = engine_->store().inodes().find(ino);
   return inode ? inode->content_version() : 0;
 }
 
@@ -226,7 +226,7 @@ Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_
                                      const ReadOptions& options) {
   bool touch = false;
   auto result = engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
-    store::InodePtr inode = TRY(a.inode(ino));
+    changes::InodePtr inode = TRY(a.inode(ino));
     ReadLock lock(inode->mutex);
     TRY(must_be_file(*inode));
     if (offset >= inode->attributes.size || out.empty()) return std::size_t{0};
@@ -245,7 +245,7 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
   if (data.size() > kMaxWriteBytes) return Errc::invalid;
   if (offset > format::kMaxFileBytes || data.size() > format::kMaxFileBytes - offset) return Errc::file_too_big;
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
-    store::InodePtr inode = TRY(a.inode(ino));
+    changes::InodePtr inode = TRY(a.inode(ino));
     WriteRange range(a, offset, data, keeper);
     WriteLock lock(inode->mutex);
     TRY(must_be_file(*inode));

@@ -3,14 +3,14 @@
 
 #include <fmt/format.h>
 
+#include "checkpoint/checkpoints.h"
+#include "checkpoint/protection.h"
+#include "checkpoint/readers.h"
 #include "fs/inode_util.h"
 #include "fs/snapshot_looks.h"
 #include "fs/trimmer.h"
 #include "log/log.h"
 #include "scrub/scrubber.h"
-#include "store/checkpoints.h"
-#include "store/protection.h"
-#include "store/readers.h"
 
 namespace varve::fs {
 
@@ -19,8 +19,8 @@ namespace varve::fs {
 Status Filesystem::fsync(Operation& operation, Ino, Keeps keeps) {
   store::Store& store = engine_->store();
   if (!operation.wait().sealed && !store.options().read_only) {
-    const log::Gate::Pass pass(store.gate());
-    const store::Unsealed& unsealed = store.staging().unsealed();
+    const Gate::Pass pass(store.gate());
+    const changes::Unsealed& unsealed = store.staging().unsealed();
     if (keeps == Keeps::all ? unsealed.has_only_known_times() : unsealed.has_only_times())
       operation.wait().sealed = store.log().position().lsn;
   }
@@ -60,7 +60,7 @@ Status Filesystem::checkpoint(Operation& operation) {
   return Errc::would_block;
 }
 
-Status Filesystem::change_snapshot(Operation& operation, const store::SnapshotChange& change) {
+Status Filesystem::change_snapshot(Operation& operation, const snapshots::SnapshotChange& change) {
   store::Store& store = engine_->store();
   Wait& wait = operation.wait();
   if (auto failure = store.log().durability().failure()) return *failure;
@@ -75,7 +75,7 @@ Status Filesystem::change_snapshot(Operation& operation, const store::SnapshotCh
   return Errc::would_block;
 }
 
-void Filesystem::hold_snapshots(store::Protection::Users users) {
+void Filesystem::hold_snapshots(checkpoint::Protection::Users users) {
   engine_->store().protection().hold_for(std::move(users));
 }
 
@@ -87,7 +87,7 @@ Status Filesystem::hold_for_reader(Serial snapshot, std::uint64_t reader, std::u
 }
 
 namespace {
-SnapshotFacts facts_of(const store::SnapshotItem& item) {
+SnapshotFacts facts_of(const format::SnapshotItem& item) {
   return {item.name, item.automatic, item.serial.v, item.made, item.inodes, item.data_blocks, item.alone};
 }
 }  // namespace
@@ -99,12 +99,12 @@ std::optional<SnapshotFacts> find_snapshot(Filesystem& filesystem, std::string_v
 
 std::vector<SnapshotFacts> snapshots_behind(Filesystem& filesystem, Serial serial, std::size_t most) {
   std::vector<SnapshotFacts> facts;
-  for (const store::SnapshotItem& item : filesystem.engine().store().snapshots().list(serial, most)) facts.push_back(facts_of(item));
+  for (const format::SnapshotItem& item : filesystem.engine().store().snapshots().list(serial, most)) facts.push_back(facts_of(item));
   return facts;
 }
 
 SnapshotNews snapshot_news(Filesystem& filesystem) {
-  const store::Snapshots::News news = filesystem.engine().store().snapshots().news();
+  const snapshots::Snapshots::News news = filesystem.engine().store().snapshots().news();
   return {news.newest, news.changed};
 }
 
@@ -114,7 +114,7 @@ SnapshotState Filesystem::snapshots() const {
   for (const format::SnapshotItem& item : store.snapshots().list()) state.snapshots.push_back(facts_of(item));
   state.giving_back = store.snapshots().deletion_is_left();
   state.changed = store.snapshots().news().changed;
-  const log::Gate::Pass pass(store.gate());
+  const Gate::Pass pass(store.gate());
   state.held_blocks = store.trees().view().tables.held_blocks;
   state.data_blocks = store.trees().view().data_blocks;
   state.automatic_blocks = store.trees().view().automatic.blocks;

@@ -11,21 +11,21 @@ namespace {
 // The kernel dates what is written through its cache, and tells the times later, without an access time: also after a flag was set that
 // forbids to change them. Only regular files have such times, and while one is open for writing the kernel names it. No program can, so
 // `touch -m` is told from that. When the last such file is closed, all is told but a new ctime, which comes with the mtime that is known.
-bool may_be_written_back(const store::Inode& inode, const AttrChange& change) REQUIRES_SHARED(inode.mutex) {
+bool may_be_written_back(const changes::Inode& inode, const AttrChange& change) REQUIRES_SHARED(inode.mutex) {
   const format::Attributes& known = inode.attributes;
   if (!is_regular(inode)) return false;
   return change.of_open_file || (known.mtime <= *change.mtime && *change.mtime <= std::max(known.mtime, known.ctime));
 }
 
-store::Unsealed::Kind kind_of(const store::Inode& inode, const AttrChange& change) REQUIRES_SHARED(inode.mutex) {
-  using Kind = store::Unsealed::Kind;
+changes::Unsealed::Kind kind_of(const changes::Inode& inode, const AttrChange& change) REQUIRES_SHARED(inode.mutex) {
+  using Kind = changes::Unsealed::Kind;
   const bool has_more = change.mode || change.uid || change.gid || change.size || change.flags || change.drop_privileges;
   if (!change.of_open_file || has_more) return Kind::any;
   return inode.dated_by_write ? Kind::known_times : Kind::times;
 }
 
 // Of an append-only inode `touch` may say that it was used now, and not when else.
-Status check_permitted(const store::Inode& inode, const AttrChange& change) REQUIRES_SHARED(inode.mutex) {
+Status check_permitted(const changes::Inode& inode, const AttrChange& change) REQUIRES_SHARED(inode.mutex) {
   if (change.mode || change.uid || change.gid || change.size || change.chosen_time) return may_alter(inode);
   if (change.atime) return may_extend(inode);
   if (change.mtime && !may_be_written_back(inode, change)) return may_alter(inode);
@@ -36,7 +36,7 @@ Status check_permitted(const store::Inode& inode, const AttrChange& change) REQU
 
 Result<Attr> Filesystem::getattr(Operation& operation, Ino ino) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
-    store::InodePtr inode = TRY(a.inode(ino));
+    changes::InodePtr inode = TRY(a.inode(ino));
     ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     return attr_of(*inode, a.view());
@@ -46,7 +46,7 @@ Result<Attr> Filesystem::getattr(Operation& operation, Ino ino) {
 Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange& change) {
   if (change.size && *change.size > format::kMaxFileBytes) return Errc::file_too_big;
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
-    store::InodePtr inode = TRY(a.inode(ino));
+    changes::InodePtr inode = TRY(a.inode(ino));
     WriteLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     if (change.size && is_directory(*inode)) return Errc::is_directory;
@@ -58,13 +58,13 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
     bool has_capability = false;
     std::size_t set_bytes = 0;
     if (change.mode || change.size || change.drop_privileges) {
-      const auto xattrs = TRY(store::load_xattrs(*inode, a.view(), a.source()));
+      const auto xattrs = TRY(changes::load_xattrs(*inode, a.view(), a.source()));
       const format::Xattr* found = find_xattr(xattrs, kAccessAcl);
       if (change.mode && found) acl = acl_after_chmod(found->value, *change.mode);
       has_capability = (change.size || change.drop_privileges) && find_xattr(xattrs, kCapability);
       if (acl || has_capability) set_bytes = xattr_bytes(xattrs, nullptr);
     }
-    const store::Demand demand{
+    const space::Demand demand{
         .record_bytes = 256 + (acl ? 64 + acl->size() : 0), .places = kFewPlaces, .item_bytes = set_bytes, .frees = true};
     if (change.size) TRY(resize(a, *inode, *change.size, change.is_cut, demand));
     else TRY(a.admit(demand));
@@ -91,12 +91,12 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
 Result<std::string> Filesystem::readlink(Operation& operation, Ino ino) {
   bool touch = false;
   auto result = engine_->attempt(operation, [&](Attempt& a) -> Result<std::string> {
-    store::InodePtr inode = TRY(a.inode(ino));
+    changes::InodePtr inode = TRY(a.inode(ino));
     ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     if (!S_ISLNK(inode->attributes.mode)) return Errc::invalid;
     touch = atime_is_due(a.engine().options(), *inode, a.now());
-    return store::load_symlink(*inode, a.view(), a.source());
+    return changes::load_symlink(*inode, a.view(), a.source());
   });
   if (touch && result.ok()) touch_atime(*engine_, operation, ino);
   return result;
@@ -117,10 +117,10 @@ Status check_xattr_name(std::string_view name) {
 Result<std::vector<std::byte>> Filesystem::getxattr(Operation& operation, Ino ino, std::string_view name) {
   TRY(check_xattr_name(name));
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::vector<std::byte>> {
-    store::InodePtr inode = TRY(a.inode(ino));
+    changes::InodePtr inode = TRY(a.inode(ino));
     ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
-    const auto xattrs = TRY(store::load_xattrs(*inode, a.view(), a.source()));
+    const auto xattrs = TRY(changes::load_xattrs(*inode, a.view(), a.source()));
     const format::Xattr* found = find_xattr(xattrs, name);
     if (!found) return Errc::no_attribute;
     return found->value;
@@ -129,11 +129,11 @@ Result<std::vector<std::byte>> Filesystem::getxattr(Operation& operation, Ino in
 
 Result<std::vector<std::string>> Filesystem::listxattr(Operation& operation, Ino ino) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::vector<std::string>> {
-    store::InodePtr inode = TRY(a.inode(ino));
+    changes::InodePtr inode = TRY(a.inode(ino));
     ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     std::vector<std::string> names;
-    for (format::Xattr& x : TRY(store::load_xattrs(*inode, a.view(), a.source()))) names.push_back(std::move(x.name));
+    for (format::Xattr& x : TRY(changes::load_xattrs(*inode, a.view(), a.source()))) names.push_back(std::move(x.name));
     return names;
   });
 }
@@ -149,11 +149,11 @@ Status Filesystem::setxattr(Operation& operation, Ino ino, std::string_view name
     TRY(read_access_acl(value));
   }
   return engine_->attempt(operation, [&](Attempt& a) -> Status {
-    store::InodePtr inode = TRY(a.inode(ino));
+    changes::InodePtr inode = TRY(a.inode(ino));
     WriteLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     TRY(may_alter(*inode));
-    const auto xattrs = TRY(store::load_xattrs(*inode, a.view(), a.source()));
+    const auto xattrs = TRY(changes::load_xattrs(*inode, a.view(), a.source()));
     const format::Xattr* found = find_xattr(xattrs, name);
     if (found && (flags & kXattrCreate)) return Errc::exists;
     if (!found && (flags & kXattrReplace)) return Errc::no_attribute;
@@ -174,11 +174,11 @@ Status Filesystem::setxattr(Operation& operation, Ino ino, std::string_view name
 Status Filesystem::removexattr(Operation& operation, Ino ino, std::string_view name) {
   TRY(check_xattr_name(name));
   return engine_->attempt(operation, [&](Attempt& a) -> Status {
-    store::InodePtr inode = TRY(a.inode(ino));
+    changes::InodePtr inode = TRY(a.inode(ino));
     WriteLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     TRY(may_alter(*inode));
-    const auto xattrs = TRY(store::load_xattrs(*inode, a.view(), a.source()));
+    const auto xattrs = TRY(changes::load_xattrs(*inode, a.view(), a.source()));
     const format::Xattr* found = find_xattr(xattrs, name);
     if (!found) {
       if (name == kAccessAcl || name == kDefaultAcl) return {};  // none is what was wanted

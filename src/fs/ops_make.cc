@@ -21,10 +21,10 @@ struct Inheritance {
   std::size_t bytes() const { return 128 + access_acl.size() + default_acl.size(); }
 };
 
-Result<Inheritance> inherit(Attempt& a, const store::Inode& directory, const NewNode& node) REQUIRES_SHARED(directory.mutex) {
+Result<Inheritance> inherit(Attempt& a, const changes::Inode& directory, const NewNode& node) REQUIRES_SHARED(directory.mutex) {
   if (S_ISLNK(node.mode)) return Inheritance(S_IFLNK | 0777);
   Inheritance result(node.mode & ~(node.umask & 0777));
-  for (const format::Xattr& xattr : TRY(store::load_xattrs(directory, a.view(), a.source()))) {
+  for (const format::Xattr& xattr : TRY(changes::load_xattrs(directory, a.view(), a.source()))) {
     if (xattr.name != kDefaultAcl) continue;
     InheritedAcl acl = TRY(inherit_acl(xattr.value, node.mode));
     result.mode = (node.mode & ~0777U) | acl.permissions;
@@ -34,7 +34,7 @@ Result<Inheritance> inherit(Attempt& a, const store::Inode& directory, const New
   return result;
 }
 
-void stage_acls(Attempt& a, store::Inode& inode, Inheritance&& inherited) REQUIRES(inode.mutex) {
+void stage_acls(Attempt& a, changes::Inode& inode, Inheritance&& inherited) REQUIRES(inode.mutex) {
   const std::size_t bytes = inherited.bytes();
   if (!inherited.access_acl.empty()) a.staging().set_xattr(inode, kAccessAcl, std::move(inherited.access_acl), bytes);
   if (!inherited.default_acl.empty()) a.staging().set_xattr(inode, kDefaultAcl, std::move(inherited.default_acl), bytes);
@@ -42,7 +42,7 @@ void stage_acls(Attempt& a, store::Inode& inode, Inheritance&& inherited) REQUIR
 
 // Of the flags that ext4 hands down those that hold here: nobody is promised FS_SYNC_FL any more. Only to what chattr(1) can open, as it
 // could not take them away from anything else, nor could `varve receive`.
-std::uint32_t inherited_flags(const store::Inode& directory, std::uint32_t mode) REQUIRES_SHARED(directory.mutex) {
+std::uint32_t inherited_flags(const changes::Inode& directory, std::uint32_t mode) REQUIRES_SHARED(directory.mutex) {
   if (!S_ISREG(mode) && !S_ISDIR(mode)) return 0;
   return directory.attributes.flags & (FS_NODUMP_FL | FS_NOATIME_FL);
 }
@@ -55,7 +55,7 @@ bool may_be_setgid(const NewNode& node, std::uint32_t gid) {
 }
 
 // Attributes of a new inode below `directory`; the setgid bit of a directory hands its group down.
-void fill_attributes(Attempt& a, store::Inode& inode, const store::Inode& directory, const NewNode& node,
+void fill_attributes(Attempt& a, changes::Inode& inode, const changes::Inode& directory, const NewNode& node,
                      std::uint32_t mode, Timestamp now) REQUIRES(inode.mutex) REQUIRES_SHARED(directory.mutex) {
   const Caller& caller = a.operation().caller();
   format::Attributes& attributes = inode.attributes;
@@ -83,7 +83,7 @@ Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view
   TRY(check_new_name(name));
   if (node.symlink.size() > format::kMaxSymlink) return Errc::name_too_long;
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
-    store::InodePtr directory = TRY(a.directory(parent));
+    changes::InodePtr directory = TRY(a.directory(parent));
     WriteLock lock(directory->mutex);
     if (directory->gone() || directory->attributes.nlink == 0) return Errc::not_found;
     if (TRY(find_name(a, *directory, name))) return Errc::exists;
@@ -93,7 +93,7 @@ Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view
     TRY(a.admit({.record_bytes = entry_record_bytes(name) + node.symlink.size() + inherited.bytes(),
                  .new_inodes = 1 + blocks_for(node.symlink.size()), .places = kFewPlaces}));
     const Timestamp now = a.now();
-    store::InodePtr inode = a.staging().create_inode();
+    changes::InodePtr inode = a.staging().create_inode();
     WriteLock inode_lock(inode->mutex);
     fill_attributes(a, *inode, *directory, node, inherited.mode, now);
     stage_acls(a, *inode, std::move(inherited));
@@ -110,13 +110,13 @@ Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view
 
 Result<Attr> Filesystem::make_unnamed(Operation& operation, Ino parent, const NewNode& node) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
-    store::InodePtr directory = TRY(a.directory(parent));
+    changes::InodePtr directory = TRY(a.directory(parent));
     ReadLock lock(directory->mutex);
     if (directory->gone()) return Errc::not_found;
     TRY(may_extend(*directory));
     Inheritance inherited = TRY(inherit(a, *directory, node));
     TRY(a.admit({.record_bytes = 512 + inherited.bytes(), .new_inodes = 1, .places = kFewPlaces}));
-    store::InodePtr inode = a.staging().create_inode();
+    changes::InodePtr inode = a.staging().create_inode();
     WriteLock inode_lock(inode->mutex);
     fill_attributes(a, *inode, *directory, node, inherited.mode, a.now());
     stage_acls(a, *inode, std::move(inherited));

@@ -11,7 +11,7 @@ Result<Attr> Filesystem::lookup(Operation& operation, Ino parent, std::string_vi
   if (name.size() > format::kMaxName) return Errc::name_too_long;
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
     // Handles of files are looked up by ".", too.
-    store::InodePtr directory = name == "." ? TRY(a.inode(parent)) : TRY(a.directory(parent));
+    changes::InodePtr directory = name == "." ? TRY(a.inode(parent)) : TRY(a.directory(parent));
     Ino ino;
     {
       ReadLock lock(directory->mutex);
@@ -40,8 +40,8 @@ Result<Attr> Filesystem::lookup(Operation& operation, Ino parent, std::string_vi
 Result<Attr> Filesystem::link(Operation& operation, Ino ino, Ino parent, std::string_view name) {
   TRY(check_new_name(name));
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
-    store::InodePtr directory = TRY(a.directory(parent));
-    store::InodePtr inode = TRY(a.inode(ino));
+    changes::InodePtr directory = TRY(a.directory(parent));
+    changes::InodePtr inode = TRY(a.inode(ino));
     const InodeLocks locks(directory, inode);
     if (is_directory(*inode)) return Errc::not_permitted;
     if (directory->gone() || directory->attributes.nlink == 0 || inode->gone()) return Errc::not_found;
@@ -70,7 +70,7 @@ namespace {
 
 enum class Removed : std::uint8_t { file, directory };
 
-Status must_be(Removed what, const store::Inode& inode) REQUIRES_SHARED(inode.mutex) {
+Status must_be(Removed what, const changes::Inode& inode) REQUIRES_SHARED(inode.mutex) {
   if (what == Removed::file) return is_directory(inode) ? Status(Errc::is_directory) : Status();
   if (!is_directory(inode)) return Errc::not_directory;
   if (inode.attributes.entries) return Errc::not_empty;
@@ -81,8 +81,8 @@ Status must_be(Removed what, const store::Inode& inode) REQUIRES_SHARED(inode.mu
 Status remove_name(Engine& engine, Operation& operation, Ino parent, std::string_view name, Removed what) {
   if (name.size() > format::kMaxName) return Errc::name_too_long;
   return engine.attempt(operation, [&](Attempt& a) -> Status {
-    store::InodePtr directory = TRY(a.directory(parent));
-    std::optional<store::FoundEntry> found;
+    changes::InodePtr directory = TRY(a.directory(parent));
+    std::optional<changes::FoundEntry> found;
     {
       ReadLock lock(directory->mutex);
       found = TRY(find_name(a, *directory, name));
@@ -90,7 +90,7 @@ Status remove_name(Engine& engine, Operation& operation, Ino parent, std::string
     if (!found) return Errc::not_found;
     auto child = a.inode(found->ino);
     if (child.fails_with(Errc::stale)) return Errc::not_found;
-    const store::InodePtr inode = TRY(std::move(child));
+    const changes::InodePtr inode = TRY(std::move(child));
     const InodeLocks locks(directory, inode);
     const auto again = TRY(find_name(a, *directory, name));
     if (!again) return Errc::not_found;
@@ -162,13 +162,13 @@ constexpr std::uint8_t kDirectoryType = S_IFDIR >> 12;
 constexpr std::uint64_t kDotCookie = 1, kDotDotCookie = 2;
 
 // Up to kListBatch entries; fewer when more would have to be waited for.
-Result<ListedEntries> list(Attempt& a, const store::Inode& directory, std::uint64_t cookie)
+Result<ListedEntries> list(Attempt& a, const changes::Inode& directory, std::uint64_t cookie)
     REQUIRES_SHARED(directory.mutex) {
   std::vector<ListedEntry> entries;
   if (cookie < kDotCookie) entries.push_back({kDotCookie, directory.ino, kDirectoryType, ".", {}});
   if (cookie < kDotDotCookie) entries.push_back({kDotDotCookie, directory.attributes.parent, kDirectoryType, "..", {}});
   const std::size_t dots = entries.size();
-  Status status = store::scan_entries(directory, a.view(), a.source(), std::max(cookie, kDotDotCookie),
+  Status status = changes::scan_entries(directory, a.view(), a.source(), std::max(cookie, kDotDotCookie),
                                      [&](std::uint64_t at, Ino ino, std::uint8_t type, std::string_view name) -> Result<bool> {
                                        entries.push_back({at, ino, type, std::string(name), {}});
                                        return entries.size() < kListBatch;
@@ -203,7 +203,7 @@ Status Filesystem::readdir(Operation& operation, Ino directory_ino, std::uint64_
   ListedEntries listed;
   bool touch = false;
   TRY(engine_->attempt(operation, [&](Attempt& a) -> Status {
-    store::InodePtr directory = TRY(a.directory(directory_ino));
+    changes::InodePtr directory = TRY(a.directory(directory_ino));
     {
       ReadLock lock(directory->mutex);
       listed = TRY(list(a, *directory, cookie));

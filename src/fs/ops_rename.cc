@@ -51,11 +51,11 @@ class Rename {
   bool exchange() const { return args_.flags & kRenameExchange; }
 
   // These two lock for a moment.
-  static bool is_directory_now(store::Inode& inode) {  // it stays what it is
+  static bool is_directory_now(changes::Inode& inode) {  // it stays what it is
     ReadLock lock(inode.mutex);
     return is_directory(inode);
   }
-  Result<std::optional<store::FoundEntry>> find_now(store::Inode& directory, std::string_view name) {
+  Result<std::optional<changes::FoundEntry>> find_now(changes::Inode& directory, std::string_view name) {
     ReadLock lock(directory.mutex);
     return find_name(a_, directory, name);
   }
@@ -73,7 +73,7 @@ class Rename {
     return {};
   }
 
-  Result<store::InodePtr> inode_of(const store::FoundEntry& entry) {
+  Result<changes::InodePtr> inode_of(const changes::FoundEntry& entry) {
     auto inode = a_.inode(entry.ino);
     if (inode.fails_with(Errc::stale)) return Errc::not_found;
     return inode;
@@ -98,7 +98,7 @@ class Rename {
       if (at == kRootIno) return false;
       if (at == mark) return Error(Errc::corrupt, fmt::format("directory {} lies below itself; run fsck.varve", at));
       if (std::has_single_bit(steps + 1)) mark = at;
-      store::InodePtr inode = TRY(a_.inode(at));
+      changes::InodePtr inode = TRY(a_.inode(at));
       ReadLock lock(inode->mutex);
       at = inode->attributes.parent;
       if (!at) return false;
@@ -158,7 +158,7 @@ class Rename {
 
   // A name that stays keeps its place in listings. At a new one, a listing that ends where the directory ended when it began would not
   // have it at all, and `rsync --delete` would take it for one that has gone.
-  void name_anew(store::Inode& directory, const store::FoundEntry& entry, std::string_view name, const store::Inode& inode)
+  void name_anew(changes::Inode& directory, const changes::FoundEntry& entry, std::string_view name, const changes::Inode& inode)
       REQUIRES(directory.mutex) REQUIRES_SHARED(inode.mutex) {
     a_.staging().replace_entry(directory, entry.cookie, name, inode.ino, entry_type(inode.attributes.mode));
   }
@@ -173,7 +173,7 @@ class Rename {
   }
 
   // A directory that moves counts in its new parent.
-  static void settle(store::Inode& inode, store::Inode& from, store::Inode& to, Timestamp now)
+  static void settle(changes::Inode& inode, changes::Inode& from, changes::Inode& to, Timestamp now)
       REQUIRES(inode.mutex, from.mutex, to.mutex) {
     inode.attributes.ctime = now;
     if (!is_directory(inode) || &from == &to) return;
@@ -195,7 +195,7 @@ class Rename {
   }
 
   void leave_whiteout(Timestamp now) REQUIRES(from_dir_->mutex) {
-    store::InodePtr whiteout = a_.staging().create_inode();
+    changes::InodePtr whiteout = a_.staging().create_inode();
     WriteLock lock(whiteout->mutex);
     whiteout->attributes.mode = S_IFCHR;
     whiteout->attributes.nlink = 1;
@@ -209,8 +209,8 @@ class Rename {
 
   Attempt& a_;
   const RenameArgs& args_;
-  store::InodePtr from_dir_, to_dir_, source_, target_;
-  std::optional<store::FoundEntry> source_entry_, target_entry_;
+  changes::InodePtr from_dir_, to_dir_, source_, target_;
+  std::optional<changes::FoundEntry> source_entry_, target_entry_;
 };
 
 bool is_dots(std::string_view name) { return name == "." || name == ".."; }

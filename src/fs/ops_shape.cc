@@ -1,15 +1,15 @@
 // The shape of files: their size, what is allocated, and where data and holes are.
 #include <algorithm>
 
+#include "changes/seek.h"
 #include "fs/file_content.h"
 #include "fs/file_space.h"
-#include "store/seek.h"
 
 namespace varve::fs {
 
 namespace {
 
-Status finish_fallocate(Attempt& a, store::Inode& inode, FallocateMode mode, std::uint64_t end, const Privileges& privileges,
+Status finish_fallocate(Attempt& a, changes::Inode& inode, FallocateMode mode, std::uint64_t end, const Privileges& privileges,
                         WriteFlags flags) REQUIRES(inode.mutex) {
   privileges.drop(a, inode);
   if (mode == FallocateMode::allocate || mode == FallocateMode::zero_range)
@@ -21,25 +21,25 @@ Status finish_fallocate(Attempt& a, store::Inode& inode, FallocateMode mode, std
 }
 
 // Whole blocks inside become holes (or unwritten); the bytes at the ends are zeroed.
-Status clear_range(Attempt& a, store::Inode& inode, std::uint64_t offset, std::uint64_t length, store::Cleared kind)
+Status clear_range(Attempt& a, changes::Inode& inode, std::uint64_t offset, std::uint64_t length, tree::Cleared kind)
     REQUIRES(inode.mutex) {
   const std::uint64_t end = offset + length;
   const std::uint64_t from = blocks_for(offset), to = block_of(end);
   std::uint64_t owned = 0;
   if (from < to) owned = TRY(count_in_steps(a, inode, from, to));
-  const std::uint64_t wanted = kind == store::Cleared::unwritten && from < to ? to - from - owned : 0;
+  const std::uint64_t wanted = kind == tree::Cleared::unwritten && from < to ? to - from - owned : 0;
   // What becomes unwritten keeps its room, and a snapshot that was asked for keeps the blocks.
-  const std::uint64_t kept = kind == store::Cleared::unwritten && a.store().snapshots().any_permanent() ? owned : 0;
-  if (kind == store::Cleared::unwritten) inode.nothing_behind = false;
+  const std::uint64_t kept = kind == tree::Cleared::unwritten && a.store().snapshots().any_permanent() ? owned : 0;
+  if (kind == tree::Cleared::unwritten) inode.nothing_behind = false;
   TRY(a.admit({.record_bytes = 2048, .new_blocks = wanted + kept, .places = kFewPlaces, .freed = owned,
-               .frees = kind == store::Cleared::hole}));
+               .frees = kind == tree::Cleared::hole}));
   const std::uint64_t head_end = std::min(end, from << kBlockShift);
   const PartToZero head = TRY(look_at_part(a, inode, offset, head_end));
   const PartToZero tail = TRY(look_at_part(a, inode, std::max(to << kBlockShift, head_end), end));
   zero(a, inode, head);
   zero(a, inode, tail);
   if (from >= to) return {};
-  const auto change = kind == store::Cleared::unwritten ? static_cast<std::int64_t>(to - from - owned)
+  const auto change = kind == tree::Cleared::unwritten ? static_cast<std::int64_t>(to - from - owned)
                                                        : -static_cast<std::int64_t>(owned);
   a.staging().clear(inode, from, to, kind, change);
   return {};
@@ -51,7 +51,7 @@ Status allocate(Engine& engine, Operation& operation, Ino ino, FallocateMode mod
   bool done = false;
   for (int i = 0; i < kWindowsPerTurn && !done; ++i) {
     TRY(engine.attempt(operation, [&](Attempt& a) -> Status {
-      store::InodePtr inode = TRY(a.inode(ino));
+      changes::InodePtr inode = TRY(a.inode(ino));
       WriteLock lock(inode->mutex);
       TRY(must_be_file(*inode));
       TRY(may_extend(*inode));
@@ -67,7 +67,7 @@ Status allocate(Engine& engine, Operation& operation, Ino ino, FallocateMode mod
 
 }  // namespace
 
-Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, bool is_cut, store::Demand demand) {
+Status resize(Attempt& a, changes::Inode& inode, std::uint64_t size, bool is_cut, space::Demand demand) {
   if (size > inode.attributes.size && !is_cut) {
     TRY(a.admit(demand));
     inode.attributes.size = size;
@@ -75,7 +75,7 @@ Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, bool is_cut, 
     return {};
   }
   const std::uint64_t first = blocks_for(size);
-  const std::uint64_t owned = first == 0 ? store::block_count(inode, a.view())
+  const std::uint64_t owned = first == 0 ? changes::block_count(inode, a.view())
                                          : TRY(count_in_steps(a, inode, first, format::kMaxFileBlocks));
   if (size == inode.attributes.size && !owned && !(a.wait().steps && a.wait().steps->count.given_up())) return a.admit(demand);
   demand.record_bytes += 256;
@@ -83,7 +83,7 @@ Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, bool is_cut, 
   TRY(a.admit(demand));
   if (size % kBlockSize) TRY(zero_part(a, inode, size, round_up(size, kBlockSize)));
   if (first == 0) a.staging().empty(inode);
-  else a.staging().clear(inode, first, format::kMaxFileBlocks, store::Cleared::hole, -static_cast<std::int64_t>(owned));
+  else a.staging().clear(inode, first, format::kMaxFileBlocks, tree::Cleared::hole, -static_cast<std::int64_t>(owned));
   inode.attributes.size = size;
   return {};
 }
@@ -91,10 +91,10 @@ Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, bool is_cut, 
 Result<bool> Filesystem::has_room_behind(Operation& operation, Ino ino, std::uint64_t size) {
   if (size > format::kMaxFileBytes) return Errc::file_too_big;
   return engine_->attempt(operation, [&](Attempt& a) -> Result<bool> {
-    store::InodePtr inode = TRY(a.inode(ino));
+    changes::InodePtr inode = TRY(a.inode(ino));
     ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
-    if (!is_regular(*inode) || size <= inode->attributes.size || store::block_count(*inode, a.view()) == 0) return false;
+    if (!is_regular(*inode) || size <= inode->attributes.size || changes::block_count(*inode, a.view()) == 0) return false;
     return TRY(count_in_steps(a, *inode, blocks_for(size), format::kMaxFileBlocks)) > 0;
   });
 }
@@ -106,7 +106,7 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
   if (mode == FallocateMode::allocate || mode == FallocateMode::allocate_keep_size)
     return allocate(*engine_, operation, ino, mode, offset, length, flags);
   return engine_->attempt(operation, [&](Attempt& a) -> Status {
-    store::InodePtr inode = TRY(a.inode(ino));
+    changes::InodePtr inode = TRY(a.inode(ino));
     WriteLock lock(inode->mutex);
     TRY(must_be_file(*inode));
     TRY(may_alter(*inode));
@@ -114,9 +114,9 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
     switch (mode) {
       case FallocateMode::allocate:
       case FallocateMode::allocate_keep_size: break;
-      case FallocateMode::punch_hole: TRY(clear_range(a, *inode, offset, length, store::Cleared::hole)); break;
+      case FallocateMode::punch_hole: TRY(clear_range(a, *inode, offset, length, tree::Cleared::hole)); break;
       case FallocateMode::zero_range:
-      case FallocateMode::zero_range_keep_size: TRY(clear_range(a, *inode, offset, length, store::Cleared::unwritten)); break;
+      case FallocateMode::zero_range_keep_size: TRY(clear_range(a, *inode, offset, length, tree::Cleared::unwritten)); break;
     }
     return finish_fallocate(a, *inode, mode, offset + length, privileges, flags);
   });
@@ -124,14 +124,14 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
 
 Result<std::uint64_t> Filesystem::seek(Operation& operation, Ino ino, std::uint64_t offset, SeekKind kind) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::uint64_t> {
-    store::InodePtr inode = TRY(a.inode(ino));
+    changes::InodePtr inode = TRY(a.inode(ino));
     ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     const std::uint64_t size = inode->attributes.size;
     if (offset >= size) return Errc::no_such_offset;
     const std::uint64_t end = blocks_for(size), from = std::max(block_of(offset), a.wait().sought);
     std::uint64_t at = from;
-    store::BlockSeek seek(*inode, a.view(), a.source());
+    changes::BlockSeek seek(*inode, a.view(), a.source());
     const Status found = kind == SeekKind::data ? seek.data(at, end) : seek.hole(at, end);
     if (!found.ok()) {
       if (at > from) a.wait().pins.clear();  // of what is behind: a file can have more nodes than there is memory for

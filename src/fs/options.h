@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/tunable.h"
-#include "store/protection_settings.h"
+#include "snapshots/protection_settings.h"
 
 namespace varve::fs {
 
@@ -31,7 +31,7 @@ struct Options {
   std::optional<std::uint32_t> chunk_gap;  // store/options.h
   unsigned streams = 0;  // that the device keeps cheap at one time: no more places are written in a row; 0: not known
   Atime atime = Atime::relative;
-  store::ProtectionSettings protection;  // snapshots that come and go by themselves
+  snapshots::ProtectionSettings protection;  // snapshots that come and go by themselves
   // Both as of now (Filesystem::bound_memory): for caches and changes, which take three quarters of it; and of the whole process
   // (base/heap_trim.h), where 0 means the same, and that nothing is given back.
   Tunable<std::size_t> memory_bytes = 256u << 20, memory_limit_bytes = 0;

@@ -9,10 +9,10 @@ Status Reaper::try_once(Operation& operation, Ino ino, Hurry hurry) {
   return engine_.attempt(operation, [&](Attempt& a) -> Status {
     auto inode = a.inode(ino);
     if (!inode.ok()) return inode.error().is(Errc::stale) ? Status{} : Status(inode.error());
-    store::Demand demand{.record_bytes = 64, .places = kFewPlaces, .frees = true};
+    space::Demand demand{.record_bytes = 64, .places = kFewPlaces, .frees = true};
     if (a.store().snapshots().any()) {
       ReadLock lock((*inode)->mutex);
-      demand.freed = store::block_count(**inode, a.view());
+      demand.freed = changes::block_count(**inode, a.view());
     }
     TRY(a.admit(demand, hurry == Hurry::may_wait));
     WriteLock lock((*inode)->mutex);
@@ -76,7 +76,7 @@ Status Reaper::reap_orphans() {
   TRY(block_on(operation, [&] {
     orphans.clear();
     return engine_.attempt(operation, [&](Attempt& a) -> Status {
-      store::Cursor cursor(a.source(), a.view().inode_file);
+      tree::Cursor cursor(a.source(), a.view().inode_file);
       TRY(cursor.seek({format::kOrphanIno, format::ItemKind::orphan, 0}));
       for (; cursor.valid() && cursor.key().ino == format::kOrphanIno; TRY(cursor.next()))
         orphans.push_back(Ino{cursor.key().offset});

@@ -5,26 +5,26 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/waiters.h"
+#include "checkpoint/checkpoints.h"
+#include "checkpoint/reshaping.h"
+#include "checkpoint/superblock_keeper.h"
+#include "device/faults.h"
 #include "fs/clean_job.h"
 #include "fs/engine.h"
 #include "fs/maintenance.h"
 #include "fs/wait_times.h"
 #include "io/block_device.h"
 #include "log/log.h"
-#include "log/segment_table.h"
-#include "store/charge.h"
-#include "store/checkpoints.h"
-#include "store/faults.h"
-#include "store/reshaping.h"
+#include "segments/segment_table.h"
+#include "space/charge.h"
 #include "store/store.h"
-#include "store/superblock_keeper.h"
-#include "store/waiters.h"
 
 namespace varve::fs {
 
 namespace {
 
-using store::Space;
+using space::Space;
 
 constexpr unsigned kMostFruitless = 8;    // rounds in a row
 constexpr std::size_t kMostNamed = 32;    // segments
@@ -53,7 +53,7 @@ std::uint64_t ResizeJob::least_blocks() const {
   store::Store& store = engine_.store();
   std::uint64_t segments = 0;
   {
-    const log::Gate::Pass pass(store.gate());
+    const Gate::Pass pass(store.gate());
     segments = store.charge().fewest_segments();
   }
   const auto geometry = store.segments().geometry();
@@ -82,7 +82,7 @@ Status ResizeJob::check(std::uint64_t blocks) const {
   const std::uint64_t least = least_blocks();
   if (blocks < format::kMinDeviceBlocks || segments < format::kFewestSegments)
     return Error(Errc::invalid, fmt::format("{} are too small: this filesystem needs {}", mib_text(blocks), mib_text(least)));
-  const log::Gate::Pass pass(engine_.store().gate());
+  const Gate::Pass pass(engine_.store().gate());
   if (blocks < present_blocks() && segments < engine_.store().charge().fewest_segments())
     return Error(Errc::no_space, fmt::format("what it holds does not fit in {}: the smallest possible size is {}", mib_text(blocks),
                                              mib_text(least)));
@@ -240,7 +240,7 @@ void ResizeJob::note(const cleaner::Round& round) {
 
 // Less than ever lives behind the end, or is in use behind the limit, or more room than ever is below.
 bool ResizeJob::gains() {
-  const log::SegmentTable& segments = engine_.store().segments();
+  const segments::SegmentTable& segments = engine_.store().segments();
   const std::uint64_t limit = segments.end().limit(), in_use = segments.end().in_use_from(limit);
   const std::uint64_t clean = segments.clean(), left = state().left;
   if (limit < lowest_limit_) least_in_use_ = ~0ULL, most_clean_ = 0;
@@ -304,28 +304,28 @@ void ResizeJob::abandon() {
 
 std::uint64_t ResizeJob::live_from(std::uint64_t segment) const {
   std::uint64_t live = 0;
-  engine_.store().segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
+  engine_.store().segments().for_each([&](SegmentId id, const segments::SegmentInfo& s) {
     if (id.v >= segment) live += s.live();
-  }, log::SegmentTable::Which::in_use);
+  }, segments::SegmentTable::Which::in_use);
   return live;
 }
 
 // Nothing is to be moved or settled: what is emptied is being discarded.
 bool ResizeJob::only_discards_are_left() const {
-  const log::SegmentTable& segments = engine_.store().segments();
+  const segments::SegmentTable& segments = engine_.store().segments();
   if (segments.end().limit() != aim_ || segments.discarding() == 0) return false;
   bool only = true;
-  segments.for_each([&](SegmentId id, const log::SegmentInfo& s) {
-    only = only && (id.v < aim_ || s.state == log::SegmentState::discarding);
-  }, log::SegmentTable::Which::in_use);
+  segments.for_each([&](SegmentId id, const segments::SegmentInfo& s) {
+    only = only && (id.v < aim_ || s.state == segments::SegmentState::discarding);
+  }, segments::SegmentTable::Which::in_use);
   return only;
 }
 
 std::vector<std::uint64_t> ResizeJob::stuck_from(std::uint64_t segment) const {
   std::vector<std::uint64_t> ids;
-  engine_.store().segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
-    if (id.v >= segment && s.state == log::SegmentState::used && ids.size() < kMostNamed) ids.push_back(id.v);
-  }, log::SegmentTable::Which::in_use);
+  engine_.store().segments().for_each([&](SegmentId id, const segments::SegmentInfo& s) {
+    if (id.v >= segment && s.state == segments::SegmentState::used && ids.size() < kMostNamed) ids.push_back(id.v);
+  }, segments::SegmentTable::Which::in_use);
   return ids;
 }
 

@@ -1,6 +1,6 @@
-// A change of size that somebody asked for (store/reshaping.h). It runs on the thread that makes checkpoints, between what the filesystem
-// itself needs. Growing is one checkpoint. Shrinking goes in bounded rounds; stopped at any moment, or after a crash, the filesystem has
-// its former size, and nothing is lost.
+// A change of size that somebody asked for (checkpoint/reshaping.h). It runs on the thread that makes checkpoints, between what the
+// filesystem itself needs. Growing is one checkpoint. Shrinking goes in bounded rounds; stopped at any moment, or after a crash, the
+// filesystem has its former size, and nothing is lost.
 #pragma once
 
 #include <atomic>

@@ -9,7 +9,7 @@
 namespace varve::fs {
 
 struct SealView {
-  std::uint64_t payload = 0, held = 0, stream = 0;  // store::Unsealed
+  std::uint64_t payload = 0, held = 0, stream = 0;  // changes::Unsealed
   std::uint64_t quiet_ns = 0;          // since the last sync
   std::uint64_t bytes_per_second = 0;  // that the device takes; 0: not known yet
   std::uint64_t memory = 0;            // bytes that changes leave of theirs

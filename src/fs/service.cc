@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "base/types.h"
+#include "device/faults.h"
+#include "device/io_context.h"
 #include "fs/engine.h"
 #include "fs/maintenance.h"
 #include "io/reactor.h"
-#include "log/io_context.h"
 #include "log/log.h"
-#include "store/faults.h"
 #include "store/store.h"
 
 namespace varve::fs {

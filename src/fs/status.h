@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "cleaner/history.h"
+#include "device/fault_counts.h"
 #include "format/superblock.h"
 #include "fs/wait_times.h"
 #include "scrub/state.h"
-#include "store/fault_counts.h"
-#include "store/protection_settings.h"
+#include "snapshots/protection_settings.h"
 
 namespace varve::fs {
 
@@ -46,7 +46,7 @@ struct SnapshotCounts {
   std::uint64_t automatic = 0;    // of `count`
   std::uint64_t loose_blocks = 0; // of `held_blocks`: that goes when the room is needed; at least
   std::uint64_t given_up = 0;     // automatic ones, for their room, in this mount
-  std::vector<std::uint64_t> kept_by_rule;  // automatic ones after the last checkpoint (store/protection.h)
+  std::vector<std::uint64_t> kept_by_rule;  // automatic ones after the last checkpoint (checkpoint/protection.h)
   std::uint64_t oldest_automatic_s = 0;     // its age
   std::string damage;             // of their tables, and what to do; empty: none was met
 };
@@ -74,7 +74,7 @@ struct FilesystemStatus {
   std::vector<GroupCounts> groups;  // those that have segments, by number
   cleaner::Utilisation utilisation{};
   SnapshotCounts snapshots;
-  store::ProtectionSettings protection;
+  snapshots::ProtectionSettings protection;
 
   // log
   std::uint64_t lsn = 0;
@@ -132,7 +132,7 @@ struct FilesystemStatus {
 
   format::LifetimeCounters lifetime;
   format::ErrorEvent first_error, last_error;
-  store::FaultCounts faults;
+  device::FaultCounts faults;
   scrub::State scrub;
 };
 

@@ -6,15 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/checkpoints.h"
 #include "cleaner/cleaner.h"
 #include "cleaner/file_source.h"
 #include "cleaner/patience.h"
 #include "cleaner/strategy/power_source.h"
+#include "device/faults.h"
 #include "fs/engine.h"
 #include "fs/operation.h"
 #include "fs/read_probe.h"
-#include "store/checkpoints.h"
-#include "store/faults.h"
 #include "store/store.h"
 
 namespace varve::fs {

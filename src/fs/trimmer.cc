@@ -8,18 +8,18 @@
 #include <fmt/format.h>
 
 #include "base/counted.h"
+#include "base/gate.h"
 #include "base/invariant.h"
+#include "device/io_context.h"
 #include "fs/operation.h"
 #include "fs/wait.h"
 #include "io/block_device.h"
 #include "io/reactor.h"
 #include "io/request.h"
-#include "log/gate.h"
-#include "log/io_context.h"
-#include "log/segment_table.h"
-#include "store/admission.h"
-#include "store/discards.h"
-#include "store/space.h"
+#include "segments/segment_table.h"
+#include "space/admission.h"
+#include "space/discards.h"
+#include "space/space.h"
 #include "store/store.h"
 
 namespace varve::fs {
@@ -45,7 +45,7 @@ Status account(Trim& trim, std::uint64_t segment_bytes) {
 // A device may take minutes for all of it, and the calling thread has others to serve: some neighbours at a time are waited
 // for, as for a read.
 Result<std::uint64_t> Trimmer::trim(Operation& operation, std::uint64_t start, std::uint64_t length, std::uint64_t minimum) {
-  log::SegmentTable& segments = store_.segments();
+  segments::SegmentTable& segments = store_.segments();
   const auto& geometry = segments.geometry();
   const std::uint64_t segment_bytes = std::uint64_t{geometry.blocks} << kBlockShift;
   const io::Geometry& device = store_.device().geometry();
@@ -57,7 +57,7 @@ Result<std::uint64_t> Trimmer::trim(Operation& operation, std::uint64_t start, s
   const auto is_wanted = [&](SegmentId segment) {
     const std::uint64_t offset = geometry.start_of(segment).v << kBlockShift;
     if (offset < start || offset - start >= length || segment_bytes > length - (offset - start)) return false;
-    return segments.info(segment).state == log::SegmentState::clean;
+    return segments.info(segment).state == segments::SegmentState::clean;
   };
   if (!turn_.take()) {  // several at the same time would share out what most_at_once() leaves
     trim.for_turn = true;
@@ -75,8 +75,8 @@ Result<std::uint64_t> Trimmer::trim(Operation& operation, std::uint64_t start, s
 
 // The gate is closed so that no operation is let in meanwhile that counts on what is taken here. False: there is none to take.
 bool Trimmer::take_neighbours(Trim& trim, const std::function<bool(SegmentId)>& is_wanted, std::uint64_t segment_bytes) {
-  log::SegmentTable& segments = store_.segments();
-  const log::Gate::Closure closed(store_.gate());
+  segments::SegmentTable& segments = store_.segments();
+  const Gate::Closure closed(store_.gate());
   const std::uint64_t most = most_at_once(store_.space().spare_segments(), segment_bytes);
   for (; trim.next < segments.geometry().count && trim.count < most; ++trim.next, ++trim.count)
     if (!is_wanted(SegmentId{trim.next}) || !segments.begin_discard(SegmentId{trim.next})) break;

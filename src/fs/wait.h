@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "changes/layers.h"
 #include "fs/waiter.h"
-#include "store/layers.h"
-#include "store/tree/node_cache.h"
+#include "tree/node_cache.h"
 
 namespace varve::store {
 class Store;
@@ -41,8 +41,8 @@ struct FailedNode {
 
 // What became of a node that an operation has asked for; neither of both: it is to ask again.
 struct NodeAnswer {
-  store::NodeWant want;
-  store::NodePtr node;
+  tree::NodeWant want;
+  tree::NodePtr node;
   std::optional<Error> error;
 };
 
@@ -77,9 +77,9 @@ struct Trim {
 // How far an operation has come with counting the blocks of a part of a file.
 struct Count {
   std::uint64_t from = 0, to = 0;
-  std::uint64_t version = 0;  // store::Inode::cleared_version() when it began
+  std::uint64_t version = 0;  // changes::Inode::cleared_version() when it began
   unsigned restarts = 0;      // because others cleared parts of the file
-  store::OwnedSoFar so_far;
+  changes::OwnedSoFar so_far;
   static constexpr unsigned kMostRestarts = 8;
   bool given_up() const { return restarts > kMostRestarts; }
 };
@@ -88,7 +88,7 @@ struct Count {
 struct Allocation {
   std::uint64_t from = 0, to = 0;
   std::uint64_t version = 0;  // of the content when it began
-  store::OwnedSoFar so_far;
+  changes::OwnedSoFar so_far;
   bool counted = false;       // or that would tell nothing
   std::uint64_t next = 0;     // everything before it is allocated
   std::uint64_t window = 0;   // blocks to try next
@@ -111,7 +111,7 @@ enum class Retry : std::uint8_t {
 // What waiting for clean segments has brought so far.
 struct SpaceRounds {
   struct Round {
-    std::uint64_t number = 0;  // store::Checkpoints::rounds()
+    std::uint64_t number = 0;  // checkpoint::Checkpoints::rounds()
     std::uint64_t clock = 0;   // of the log: how much users had written
   };
   std::optional<Round> last;     // that was looked at
@@ -131,8 +131,8 @@ struct Wait {
   Waiter waiter;
 
   // Set by an attempt that failed with would_block; cleared when the wait begins.
-  std::vector<store::NodeWant> nodes;
-  std::vector<store::NodeWant> beside;  // these: read along with them where that takes no request more
+  std::vector<tree::NodeWant> nodes;
+  std::vector<tree::NodeWant> beside;  // these: read along with them where that takes no request more
   bool for_settled = false;       // the next checkpoint
   bool for_space = false;         // with for_settled: there are too few clean segments
   bool for_room = false;          // less in flight
@@ -144,13 +144,13 @@ struct Wait {
   void take_answers();
 
   // Kept until the operation ends.
-  std::unordered_map<NodeName, store::NodePtr, NodeName::Hash> pins;
+  std::unordered_map<NodeName, tree::NodePtr, NodeName::Hash> pins;
   std::unordered_map<NodeName, FailedNode, NodeName::Hash> failed_nodes;
   std::list<DataRead> reads;      // stable addresses; nothing allocated while empty
   std::optional<Lsn> sealed;      // what an fsync waits for
   std::optional<Error> let_go;    // why it is to wait no longer, though that may come yet
   std::optional<Serial> checkpoint;
-  std::optional<std::uint64_t> snapshot;  // store::Snapshots::Ticket of a change that it has asked for
+  std::optional<std::uint64_t> snapshot;  // snapshots::Snapshots::Ticket of a change that it has asked for
   SpaceRounds space;
   Recount recount;
   std::unique_ptr<Steps> steps;
@@ -162,24 +162,24 @@ struct Wait {
 };
 
 // Nodes for one attempt: from the operation's pins or the cache; what is missing is noted in the Wait.
-class OperationSource : public store::NodeSource {
+class OperationSource : public tree::NodeSource {
  public:
   // `shown`: a snapshot's; null: what the store shows.
-  OperationSource(store::Store& store, Wait& wait, const store::TreeView* shown) : store_(store), wait_(wait), shown_(shown) {
+  OperationSource(store::Store& store, Wait& wait, const tree::TreeView* shown) : store_(store), wait_(wait), shown_(shown) {
     wait_.take_answers();
   }
-  Result<store::NodePtr> get(const store::NodeWant& want) override;
-  Result<store::NodePtr> get_child(const store::Siblings& siblings, std::uint8_t level) override;
-  void prefetch(std::span<const store::NodeWant> wants) override;
+  Result<tree::NodePtr> get(const tree::NodeWant& want) override;
+  Result<tree::NodePtr> get_child(const tree::Siblings& siblings, std::uint8_t level) override;
+  void prefetch(std::span<const tree::NodeWant> wants) override;
 
  private:
-  store::NodePtr find(const store::NodeWant& want);
-  Result<store::NodeWant> placed(const store::NodeWant& want);
-  const store::TreeView& view() const;
+  tree::NodePtr find(const tree::NodeWant& want);
+  Result<tree::NodeWant> placed(const tree::NodeWant& want);
+  const tree::TreeView& view() const;
 
   store::Store& store_;
   Wait& wait_;
-  const store::TreeView* const shown_;
+  const tree::TreeView* const shown_;
 };
 
 }  // namespace varve::fs

@@ -137,7 +137,4 @@ struct OpenOptions {
   unsigned patience_s = 30;    // network: how long a connection may be away, or an answer take, before the device has failed
 };
 
-// Opens a block device, an image file, or an export or image of the network (io/network_name.h), with the best backend that works here.
-Result<std::unique_ptr<BlockDevice>> open_device(const std::string& path, const OpenOptions& options);
-
 }  // namespace varve::io

@@ -18,6 +18,7 @@
 #include "io/exclusive_use.h"
 #include "io/reactor.h"
 #include "io/stacking.h"
+#include "remote/open_device.h"
 
 namespace varve::lease {
 
@@ -100,7 +101,7 @@ Result<std::unique_ptr<LeasedDevice>> LeasedDevice::hold(std::unique_ptr<io::Blo
 }
 
 Result<std::unique_ptr<LeasedDevice>> LeasedDevice::open(const std::string& path, const io::OpenOptions& options, Use use) {
-  auto device = TRY(io::open_device(path, options));
+  auto device = TRY(remote::open_device(path, options));
   return hold(std::move(device), std::move(use));
 }
 

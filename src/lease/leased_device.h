@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "io/block_device.h"
 #include "lease/keeper.h"
+#include "remote/open_device.h"
 
 namespace varve::lease {
 
@@ -38,7 +39,7 @@ class LeasedDevice : public io::BlockDevice, private io::WriteGuard {
   // Errc::in_use, with the holder's name, when another program that lives holds the lease; a device opened for reading only
   // looks. May wait until a holder that has gone without a word can be believed to be gone (Times::promise_ns).
   static Result<std::unique_ptr<LeasedDevice>> hold(std::unique_ptr<io::BlockDevice> below, Use use, const Times& times = {});
-  // The same for a path: io::open_device(), then hold().
+  // The same for a path: remote::open_device(), then hold().
   static Result<std::unique_ptr<LeasedDevice>> open(const std::string& path, const io::OpenOptions& options, Use use);
   ~LeasedDevice() override;
 

@@ -12,8 +12,8 @@
 #include <functional>
 #include <sstream>
 
-#include "io/network_name.h"
 #include "io/stacking.h"
+#include "remote/network_name.h"
 
 namespace varve::lease {
 
@@ -78,7 +78,7 @@ format::Process this_process(const std::string& program, const std::string& plac
 }
 
 format::LockedObject object_of(const std::string& path) {
-  if (io::is_network_name(path)) return {std::hash<std::string>()(path), 1};  // two names of one export: then the holder is asked
+  if (remote::is_network_name(path)) return {std::hash<std::string>()(path), 1};  // two names of one export: then the holder is asked
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return {};
   const io::Layer lowest = io::stack_of(status, path).layers.back();

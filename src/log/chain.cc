@@ -66,19 +66,19 @@ std::optional<format::Run> Chain::take_from(BlockAddr begin) {
 }
 
 // Where the chunk after one that ends there is to stand: no blocks if the segment has no place for it any more.
-format::Run Chain::behind(BlockAddr end, const TurnGap::Choice& gap) {
+format::Run Chain::behind(BlockAddr end, const device::TurnGap::Choice& gap) {
   const format::Run rest{end, static_cast<std::uint32_t>(position_.rest.end() - end)};
   if (!gap.blocks && rest.blocks >= (gap.fills ? least_useful() : 1)) return rest;
   put_back(rest);
   if (const auto further = take_from(end + gap.blocks)) return *further;
-  const SegmentGeometry geometry = segments_.geometry();
+  const segments::SegmentGeometry geometry = segments_.geometry();
   const BlockAddr start = geometry.start_of(geometry.segment_of(position_.rest.start));
   if (const auto round = gap.fills ? take_from(start) : std::nullopt) return *round;
   std::erase(gaps_, rest);
   return rest;
 }
 
-Result<ChunkPlace> Chain::place(std::uint16_t header_blocks, std::uint32_t payload_blocks, const TurnGap::Choice& gap) {
+Result<ChunkPlace> Chain::place(std::uint16_t header_blocks, std::uint32_t payload_blocks, const device::TurnGap::Choice& gap) {
   ChunkPlace place;
   place.header_blocks = header_blocks;
   place.payload_blocks = payload_blocks;
@@ -96,7 +96,7 @@ Result<ChunkPlace> Chain::place(std::uint16_t header_blocks, std::uint32_t paylo
   place.next_run = position_.next_run;
   place.before = left_;
   const BlockAddr end = place.address + need;
-  following_ = behind(end, names_first ? TurnGap::Choice{0, gap.fills} : gap);
+  following_ = behind(end, names_first ? device::TurnGap::Choice{0, gap.fills} : gap);
   place.run = {place.address, need};
   if (following_.start == end) place.run.blocks += following_.blocks;
   else place.elsewhere = following_;

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "device/turn_gap.h"
 #include "format/chunk.h"
-#include "log/heads.h"
-#include "log/segment_table.h"
-#include "log/turn_gap.h"
+#include "segments/heads.h"
+#include "segments/segment_table.h"
 
 namespace varve::log {
 
@@ -42,7 +42,7 @@ struct ChunkPlace {
 // Used with the gate closed.
 class Chain {
  public:
-  Chain(SegmentTable& segments, const Heads& heads) : segments_(segments), heads_(heads) {}
+  Chain(segments::SegmentTable& segments, const segments::Heads& heads) : segments_(segments), heads_(heads) {}
 
   void start(const ChainPosition& position) REQUIRES(the_gate) { position_ = position; }
   const ChainPosition& position() const REQUIRES_SHARED(the_gate) { return position_; }
@@ -51,7 +51,8 @@ class Chain {
   bool has_room_for_gaps() const;
   // Where the next chunk will stand, with a gap behind it, unless it is the first one in its segment. take() follows. Errc::no_space
   // when the chain has no segment to go on in.
-  Result<ChunkPlace> place(std::uint16_t header_blocks, std::uint32_t payload_blocks, const TurnGap::Choice& gap) REQUIRES(the_gate);
+  Result<ChunkPlace> place(std::uint16_t header_blocks, std::uint32_t payload_blocks, const device::TurnGap::Choice& gap)
+      REQUIRES(the_gate);
   // The chunk will be written there.
   void take(const ChunkPlace& place, std::uint32_t crc) REQUIRES(the_gate);
   // The next chunk will be the last one in a segment at or beyond the limit (SegmentTable), and be of one block: it announces places
@@ -64,13 +65,13 @@ class Chain {
   bool advance() REQUIRES(the_gate);  // to the next run
   void leave_segment() REQUIRES(the_gate);
   void give_up_gaps() REQUIRES(the_gate);
-  format::Run behind(BlockAddr end, const TurnGap::Choice& gap) REQUIRES(the_gate);
+  format::Run behind(BlockAddr end, const device::TurnGap::Choice& gap) REQUIRES(the_gate);
   std::optional<format::Run> take_from(BlockAddr begin) REQUIRES(the_gate);
   void put_back(const format::Run& run) REQUIRES(the_gate);
   std::uint64_t least_useful() const REQUIRES(the_gate);  // blocks in which most chunks have room
 
-  SegmentTable& segments_;
-  const Heads& heads_;  // tell the clock
+  segments::SegmentTable& segments_;
+  const segments::Heads& heads_;  // tell the clock
   ChainPosition position_ GUARDED_BY(the_gate);
   std::vector<format::Run> gaps_ GUARDED_BY(the_gate);       // in the segment of position_.rest, in order
   std::uint64_t usual_ GUARDED_BY(the_gate) = 0;             // that most chunks do with, in sixteenths of a block

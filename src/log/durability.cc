@@ -11,7 +11,7 @@
 
 namespace varve::log {
 
-Durability::Durability(IoContext& io) : io_(io) {
+Durability::Durability(device::IoContext& io) : io_(io) {
   flush_request_.kind = io::IoKind::flush;
   flush_request_.done = [this](io::IoRequest& request) { flush_done(flush_, request.error, request.reactor()); };
 }

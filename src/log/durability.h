@@ -17,14 +17,14 @@
 
 #include "base/mutex.h"
 #include "base/result.h"
-#include "log/io_context.h"
+#include "device/io_context.h"
 
 namespace varve::log {
 
 // Thread-safe.
 class Durability {
  public:
-  explicit Durability(IoContext& io);
+  explicit Durability(device::IoContext& io);
   ~Durability();  // a flush in flight is given up
 
   void start(Lsn last);  // everything up to `last` is durable already
@@ -91,7 +91,7 @@ class Durability {
   void go_on(Lock& lock, io::Reactor* reactor) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;  // unlocks; with what others wait for
   static void tell(const Waiters& waiters, const Status& status);
 
-  IoContext& io_;
+  device::IoContext& io_;
   mutable Mutex mutex_;
   std::uint64_t next_ticket_ GUARDED_BY(mutex_) = 1;
   std::set<std::uint64_t> payload_ GUARDED_BY(mutex_);  // in flight

@@ -53,7 +53,7 @@ struct Log::Write : io::IoRequest {
   boost::container::small_vector<PayloadPtr, 4> payload;
 };
 
-Log::Log(IoContext& io, SegmentTable& segments, std::uint64_t identity, Clock& clock, std::uint64_t most_in_flight,
+Log::Log(device::IoContext& io, segments::SegmentTable& segments, std::uint64_t identity, Clock& clock, std::uint64_t most_in_flight,
          std::optional<std::uint32_t> chunk_gap)
     : io_(io),
       segments_(segments),

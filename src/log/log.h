@@ -10,17 +10,17 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/mutex.h"
+#include "device/flow.h"
+#include "device/io_context.h"
+#include "device/turn_gap.h"
 #include "format/superblock.h"
 #include "log/chain.h"
 #include "log/durability.h"
-#include "log/flow.h"
-#include "log/gate.h"
-#include "log/heads.h"
-#include "log/io_context.h"
 #include "log/payload.h"
-#include "log/segment_table.h"
-#include "log/turn_gap.h"
+#include "segments/heads.h"
+#include "segments/segment_table.h"
 
 namespace varve::log {
 
@@ -38,13 +38,13 @@ class Log {
  public:
   // `most_in_flight`: bytes, whatever the device can do. `chunk_gap`: blocks behind each chunk that somebody waits for; none given: as
   // is best for a disk that turns, else none.
-  Log(IoContext& io, SegmentTable& segments, std::uint64_t identity, Clock& clock, std::uint64_t most_in_flight,
+  Log(device::IoContext& io, segments::SegmentTable& segments, std::uint64_t identity, Clock& clock, std::uint64_t most_in_flight,
       std::optional<std::uint32_t> chunk_gap = std::nullopt);
   ~Log();
 
   // `epoch_on_disk`: the superblocks already name this epoch; else chunks are held until epoch_written().
   void start(const ChainPosition& position, std::uint64_t epoch, bool epoch_on_disk) REQUIRES(the_gate);
-  Heads& heads() { return heads_; }
+  segments::Heads& heads() { return heads_; }
   // Starts the write of payload at run.start…; the blocks can be read from in_flight() until it is done. `reactor` here and
   // below: of the calling thread, or null (IoContext::start).
   void write_payload(const format::Run& run, std::span<const PayloadPtr> blocks, io::Reactor* reactor);
@@ -78,7 +78,7 @@ class Log {
   ChainPosition position() const REQUIRES_SHARED(the_gate) { return chain_.position(); }
   InFlightTable& in_flight() { return in_flight_; }
   Durability& durability() { return durability_; }
-  Flow& flow() { return flow_; }
+  device::Flow& flow() { return flow_; }
 
   // Counts what the chain has taken, with the gaps that nothing will stand in any more.
   std::uint64_t blocks_taken() const { return header_blocks() + payload_blocks() + chain_.blocks_given_up(); }
@@ -95,15 +95,15 @@ class Log {
   void written(Write& write);
   void submit_chunk(std::unique_ptr<Write> chunk, io::Reactor* reactor);
 
-  IoContext& io_;
-  SegmentTable& segments_;
+  device::IoContext& io_;
+  segments::SegmentTable& segments_;
   Clock& clock_;
   const std::uint64_t identity_;
   std::uint64_t epoch_ = 0;
   std::atomic<std::uint64_t> settled_{0};
-  Heads heads_;
+  segments::Heads heads_;
   Chain chain_{segments_, heads_};
-  TurnGap turn_gap_;
+  device::TurnGap turn_gap_;
   InFlightTable in_flight_;
   Durability durability_;
 
@@ -114,7 +114,7 @@ class Log {
   std::vector<std::unique_ptr<Write>> held_ GUARDED_BY(held_mutex_);
   std::function<void()> epoch_wanted_;  // set before there are other threads
 
-  Flow flow_;
+  device::Flow flow_;
   const std::size_t most_in_request_;  // blocks
   std::atomic<std::uint64_t> chunks_written_{0}, header_blocks_written_{0}, payload_blocks_written_{0};
 };

@@ -222,7 +222,7 @@ class Walk {
   Status judge_end() {
     const Lsn cut = result_.position.lsn + 1;
     Lsn durable = durable_;
-    const SegmentGeometry segments{super_.first_segment, super_.segment_blocks, super_.segments};
+    const segments::SegmentGeometry segments{super_.first_segment, super_.segment_blocks, super_.segments};
     std::set<SegmentId> seen;
     std::deque<format::Run> places{result_.position.rest, result_.position.next_run};
     for (; !places.empty(); places.pop_front()) {
@@ -279,7 +279,7 @@ class Walk {
 }  // namespace
 
 format::Run where_log_may_go_on(const format::Superblock& super, const format::Run& rest) {
-  const SegmentGeometry segments{super.first_segment, super.segment_blocks, super.segments};
+  const segments::SegmentGeometry segments{super.first_segment, super.segment_blocks, super.segments};
   if (!(super.features.incompat & format::kIncompatGaps) || !rest.blocks || !segments.contains(rest.start)) return rest;
   return {segments.start_of(segments.segment_of(rest.start)), super.segment_blocks};
 }

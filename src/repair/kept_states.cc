@@ -368,16 +368,16 @@ Status KeptStates::write(NodeSpace& space, format::Superblock& super) {
     return {};
   }
   encode();
-  store::TreeRoot root{super.snapshots.root, super.snapshots.level, format::TreeId::snapshots};
-  store::NodeCache cache(super.identity, kTableCacheBytes);
-  store::BlockingSource source(cache, device_);
+  tree::TreeRoot root{super.snapshots.root, super.snapshots.level, format::TreeId::snapshots};
+  tree::NodeCache cache(super.identity, kTableCacheBytes);
+  tree::BlockingSource source(cache, device_);
   if (!plan_.sound) {
     PlanEditor editor(device_, plan_, edits_);
-    root = TRY(store::merge_items(source, {{}, 0, format::TreeId::snapshots}, editor, space, {}));
+    root = TRY(tree::merge_items(source, {{}, 0, format::TreeId::snapshots}, editor, space, {}));
     actions_.add(ActionCode::snapshot_tables_rebuilt);
   } else if (!edits_.empty()) {
     EditList list(edits_);
-    root = TRY(store::merge_items(source, root, list, space, {}));
+    root = TRY(tree::merge_items(source, root, list, space, {}));
     actions_.add(ActionCode::snapshot_tables_corrected, {}, fmt::format("{} items", edits_.size()));
   }
   TRY(space.finish());

@@ -167,7 +167,7 @@ Status MapBuilder::touch_wrong_segments(const check::Claims& claims) {
 
 // New addresses of map nodes make more of the maps wrong, until the set is closed.
 Status MapBuilder::close() {
-  class Listener : public store::NodeSink {
+  class Listener : public tree::NodeSink {
    public:
     Listener(NodeSpace& space, std::vector<BlockAddr>& gone) : space_(space), gone_(gone) {}
     std::uint64_t identity() const override { return space_.identity(); }
@@ -273,7 +273,7 @@ Status MapBuilder::run(BlockAddr image) {
     const auto is_taken = [&](const auto& node) { return before.is_claimed(node.first); };
     if (std::ranges::any_of(map->old.nodes, is_taken)) map->old.sound = false;
     if (!map->old.sound) map->root.ref = {};
-    map->editor = std::make_unique<store::MapEditor>(source_, map->root);
+    map->editor = std::make_unique<tree::MapEditor>(source_, map->root);
   }
   reverse_.editor->defer_leaves();
   claim_maps(before);

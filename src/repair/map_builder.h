@@ -10,9 +10,9 @@
 
 #include "check/claims.h"
 #include "check/map_walk.h"
-#include "store/tree/map_tree.h"
 #include "repair/action.h"
 #include "repair/node_space.h"
+#include "tree/map_tree.h"
 
 namespace varve::repair {
 
@@ -44,8 +44,8 @@ class MapBuilder {
  private:
   struct Map {
     OldMap old;
-    store::MapRoot root;
-    std::unique_ptr<store::MapEditor> editor;
+    tree::MapRoot root;
+    std::unique_ptr<tree::MapEditor> editor;
     std::set<std::uint64_t> leaves;  // touched
   };
 
@@ -71,8 +71,8 @@ class MapBuilder {
   NodeSpace& space_;
   ActionLog& actions_;
   const std::uint64_t leaves_at_once_;
-  store::NodeCache cache_;
-  store::BlockingSource source_;
+  tree::NodeCache cache_;
+  tree::BlockingSource source_;
   Map reverse_, free_;
   std::map<BlockAddr, std::pair<format::TreeId, std::uint8_t>> given_;  // new map nodes
   std::vector<bool> nameless_;  // blocks that only lists of dead blocks name: their owners stay as they are recorded

@@ -9,11 +9,11 @@
 #include "format/chunk.h"
 #include "format/superblock.h"
 #include "io/block_device.h"
-#include "store/tree/item_merge.h"
+#include "tree/item_merge.h"
 
 namespace varve::repair {
 
-class NodeSpace : public store::NodeSink {
+class NodeSpace : public tree::NodeSink {
  public:
   // `super`: with the serial of the checkpoint that is being made.
   NodeSpace(io::BlockDevice& device, const format::Superblock& super);

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "checkpoint/superblocks.h"
 #include "format/make.h"
 #include "format/record.h"
 #include "log/recovery.h"
-#include "store/superblocks.h"
 #include "repair/corrector.h"
 #include "repair/finds.h"
 #include "repair/kept_states.h"
@@ -130,15 +130,15 @@ void Rebuild::protect_log() {
 
 Status Rebuild::write_tree(const Edits& edits) {
   if (plan_.sound && edits.empty()) return {};
-  store::NodeCache cache(super_.identity, kNodeCacheBytes);
-  store::BlockingSource source(cache, device_);
-  store::TreeRoot root{super_.inode_file, super_.inode_file_level};
+  tree::NodeCache cache(super_.identity, kNodeCacheBytes);
+  tree::BlockingSource source(cache, device_);
+  tree::TreeRoot root{super_.inode_file, super_.inode_file_level};
   if (plan_.sound) {
     EditList list(edits);
-    root = TRY(store::merge_items(source, root, list, space_, {}));
+    root = TRY(tree::merge_items(source, root, list, space_, {}));
   } else {
     PlanEditor editor(device_, plan_, edits);
-    root = TRY(store::merge_items(source, {}, editor, space_, {}));
+    root = TRY(tree::merge_items(source, {}, editor, space_, {}));
     super_.snapshots.shared_nodes = 0;
     actions_.add(ActionCode::tree_rebuilt);
   }
@@ -173,7 +173,7 @@ Status Rebuild::run() {
   TRY(write_image(image));
   TRY(device_.flush());
   if (options_.only_safe) TRY(demand_safe(actions_, device_.name()));
-  TRY(store::restore_superblocks(device_, super_, [this] { return device_.flush(); }));
+  TRY(checkpoint::restore_superblocks(device_, super_, [this] { return device_.flush(); }));
   actions_.add(ActionCode::superblocks_written, {}, fmt::format("checkpoint {}", super_.serial));
   return {};
 }

@@ -1,9 +1,9 @@
 #include "repair/repair.h"
 
+#include "checkpoint/superblocks.h"
 #include "io/foreign_content.h"
 #include "io/overlay_device.h"
 #include "log/recovery.h"
-#include "store/superblocks.h"
 #include "repair/rebuild.h"
 #include "repair/superblock_search.h"
 
@@ -98,7 +98,7 @@ Status Repair::take(const FoundSuperblock& found, std::string detail) {
   meant.add(ActionCode::superblock_found, {}, std::move(detail));
   if (options_.only_safe) TRY(demand_safe(meant, device_.name()));
   format::Superblock super = found.super;
-  TRY(store::restore_superblocks(device_, super, [this] { return device_.flush(); }));
+  TRY(checkpoint::restore_superblocks(device_, super, [this] { return device_.flush(); }));
   is_done(std::move(meant));
   return {};
 }
@@ -112,7 +112,7 @@ Status Repair::rebuild_trees(const check::Report& report, bool keep_log, ActionL
   const RebuildOptions options{.keep_log = keep_log, .above = settled_, .only_safe = options_.only_safe,
                                .map_memory = options_.map_memory};
   const Status done = rebuild(device_, report.super, options, meant, progress_);
-  const auto now = store::read_superblocks(device_);
+  const auto now = checkpoint::read_superblocks(device_);
   // One of the superblocks may have been written before the other one failed.
   const bool has_switched = done.ok() || (now.ok() && now->best.serial > report.super.serial);
   if (has_switched) is_done(std::move(meant));

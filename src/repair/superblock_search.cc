@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "checkpoint/superblocks.h"
 #include "format/chunk.h"
 #include "io/patient_read.h"
 #include "repair/device_scan.h"
 #include "repair/map_builder.h"
 #include "repair/tree_reader.h"
-#include "store/superblocks.h"
 
 namespace varve::repair {
 
@@ -41,7 +41,7 @@ struct Order {
 
 bool copies_can_be_believed(io::BlockDevice& device, const std::vector<FoundSuperblock>& found) {
   const auto slot = std::ranges::find_if(found, [](const FoundSuperblock& f) { return !f.image && f.super.area; });
-  return slot == found.end() || !store::read_ring(device, slot->super).may_lack_newer();
+  return slot == found.end() || !checkpoint::read_ring(device, slot->super).may_lack_newer();
 }
 
 std::vector<FoundSuperblock> find_all(io::BlockDevice& device, check::Progress* progress) {
@@ -57,7 +57,7 @@ std::vector<FoundSuperblock> find_all(io::BlockDevice& device, check::Progress* 
 }
 
 bool is_whole(io::BlockDevice& device, const Superblock& super) {
-  const auto leads_everywhere = [&](const store::TreeRoot& tree) {
+  const auto leads_everywhere = [&](const tree::TreeRoot& tree) {
     LeafPlan plan;
     return !tree.ref || TreeReader(device, super, tree, plan).run().empty();
   };

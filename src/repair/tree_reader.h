@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "format/superblock.h"
-#include "store/tree/item_tree.h"
 #include "repair/leaf_plan.h"
+#include "tree/item_tree.h"
 
 namespace varve::repair {
 
@@ -17,7 +17,7 @@ struct TreeGap {
 
 class TreeReader {
  public:
-  TreeReader(io::BlockDevice& device, const format::Superblock& super, const store::TreeRoot& tree, LeafPlan& plan)
+  TreeReader(io::BlockDevice& device, const format::Superblock& super, const tree::TreeRoot& tree, LeafPlan& plan)
       : super_(super), tree_(tree), plan_(plan), device_(device), seen_(device.geometry().blocks()) {}
 
   // Fills in leaves, nodes and sound. Returns what the tree does not lead to, ascending.
@@ -38,7 +38,7 @@ class TreeReader {
   void miss(const KeyRange& range, unsigned level);
 
   const format::Superblock& super_;
-  const store::TreeRoot tree_;
+  const tree::TreeRoot tree_;
   LeafPlan& plan_;
   io::BlockDevice& device_;
   std::vector<bool> seen_;

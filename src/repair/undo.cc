@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/errc.h"
 #include "base/buffer.h"
 #include "base/crc32c.h"
+#include "base/errc.h"
 #include "format/codec.h"
 #include "io/patient_read.h"
 #include "io/reactor.h"

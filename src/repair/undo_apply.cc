@@ -8,8 +8,8 @@
 
 #include "base/buffer.h"
 #include "base/counted.h"
-#include "base/errc.h"
 #include "base/crc32c.h"
+#include "base/errc.h"
 #include "format/codec.h"
 #include "io/patient_read.h"
 #include "repair/undo.h"

@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include "format/damaged_node.h"
-#include "store/places.h"
+#include "snapshots/places.h"
 #include "store/store.h"
-#include "store/tree/map_tree.h"
-#include "store/tree_view.h"
-#include "store/trees.h"
+#include "tree/map_tree.h"
+#include "tree/tree_view.h"
+#include "tree/trees.h"
 
 namespace varve::scrub {
 
@@ -28,22 +28,22 @@ Error lost(const char* what) { return Error(Errc::corrupt, what); }
 KeptBlocks::KeptBlocks(store::Store& store)
     : cache_(store.trees().cache().identity(), kCacheBytes), source_(cache_, store.device()) {}
 
-void KeptBlocks::look_at(const store::TreeView& view, store::SnapshotList list) {
+void KeptBlocks::look_at(const tree::TreeView& view, snapshots::SnapshotList list) {
   view_ = &view;
   list_ = std::move(list);
 }
 
 Result<std::map<BlockAddr, BlockAddr>> KeptBlocks::moved(BlockAddr first, std::uint64_t length) {
-  return store::moved_since(source_, view_->snapshot_tree(), first, length, view_->kept);
+  return snapshots::moved_since(source_, view_->snapshot_tree(), first, length, view_->kept);
 }
 
 // --- what is listed -----------------------------------------------------------------------------------------------------------
 
 // What deleted snapshots held is being given back. What a mount shows has been read with its tree.
 bool KeptBlocks::is_needed(const DeadRun& run, Serial death) const {
-  const store::SnapshotItem* newest = list_.newest(death);
+  const format::SnapshotItem* newest = list_.newest(death);
   if (!newest || !newest->holds(run.birth)) return false;
-  const store::SnapshotItem* shown = view_->kept ? list_.find(view_->kept) : nullptr;
+  const format::SnapshotItem* shown = view_->kept ? list_.find(view_->kept) : nullptr;
   return !shown || shown->serial >= death || !shown->holds(run.birth);
 }
 
@@ -58,7 +58,7 @@ Status KeptBlocks::add(const format::DeadPiece& piece, std::uint64_t from, std::
     if (run.length == 0 || !is_needed(run, piece.death)) continue;
     std::map<BlockAddr, BlockAddr> moved;
     if (view_->tables.places)
-      moved = TRY(store::moved_since(source_, view_->snapshot_tree(), run.address, run.length, piece.death));
+      moved = TRY(snapshots::moved_since(source_, view_->snapshot_tree(), run.address, run.length, piece.death));
     for (std::uint64_t done = 0, blocks = 0; done < run.length; done += blocks) {
       const auto next = moved.lower_bound(run.address + done);
       const bool is_moved = next != moved.end() && next->first == run.address + done;
@@ -95,9 +95,9 @@ Status KeptBlocks::add_stretch(const DeadRun& run, Serial death, BlockAddr place
 }
 
 Result<format::ReverseEntry> KeptBlocks::owner_of(BlockAddr place) {
-  const store::MapRoot& map = view_->reverse_map;
+  const tree::MapRoot& map = view_->reverse_map;
   if (place.v >= map.shape.records) return lost("a snapshot's block is behind the end of the filesystem");
-  const store::NodePtr leaf = TRY(store::find_map_leaf(source_, map, place.v));
+  const tree::NodePtr leaf = TRY(tree::find_map_leaf(source_, map, place.v));
   if (!leaf) return format::ReverseEntry{};
   const std::uint64_t at = place.v % map.shape.per_leaf();
   return format::decode_reverse_entry(leaf->records().subspan(at * format::kReverseEntryBytes, format::kReverseEntryBytes));
@@ -115,8 +115,8 @@ void KeptBlocks::judge_node(std::span<const std::byte> bytes, Block& node) {
                            header->level == node.level && header->serial.v == node.birth.when;
   bool is_here = header->address == node.address;
   if (!is_here) {
-    const auto names = store::names_of(source_, view_->snapshot_tree(), node.address);
-    is_here = names.ok() && std::ranges::any_of(*names, [&](const store::OldName& name) { return name.named == header->address; });
+    const auto names = snapshots::names_of(source_, view_->snapshot_tree(), node.address);
+    is_here = names.ok() && std::ranges::any_of(*names, [&](const snapshots::OldName& name) { return name.named == header->address; });
   }
   if (!is_expected || !is_here) node.error = "an intact node, but not the one that must be here";
 }
@@ -124,13 +124,13 @@ void KeptBlocks::judge_node(std::span<const std::byte> bytes, Block& node) {
 // --- whose it is --------------------------------------------------------------------------------------------------------------
 
 bool KeptBlocks::is_kept(const format::Birth& birth) const {
-  const store::SnapshotItem* newest = list_.newest();
+  const format::SnapshotItem* newest = list_.newest();
   return newest && newest->holds(birth);
 }
 
 KeptBlocks::Holders KeptBlocks::holders_of(const Block& block) const {
   Holders holders;
-  for (const store::SnapshotItem& item : list_.items()) {
+  for (const format::SnapshotItem& item : list_.items()) {
     if (item.serial >= block.death || !item.holds(block.birth)) continue;
     holders.newest = item.serial;
     holders.name = item.name;
@@ -140,9 +140,9 @@ KeptBlocks::Holders KeptBlocks::holders_of(const Block& block) const {
 }
 
 std::optional<KeptBlocks::Range> KeptBlocks::range_of(const Block& node) {
-  const store::SnapshotItem* holder = list_.newest(node.death);
+  const format::SnapshotItem* holder = list_.newest(node.death);
   if (!holder || !node.first) return std::nullopt;
-  store::PlaceSource old(source_, cache_, view_->snapshot_tree(), holder->serial);
+  snapshots::PlaceSource old(source_, cache_, view_->snapshot_tree(), holder->serial);
   format::NodeRef ref = holder->inode_file;
   std::uint8_t level = holder->inode_file_level;
   Range range{format::kMinKey, format::kMaxKey};
@@ -150,13 +150,13 @@ std::optional<KeptBlocks::Range> KeptBlocks::range_of(const Block& node) {
     const auto parent = old.get({ref, format::TreeId::inode_file, level});
     if (!parent.ok()) return std::nullopt;
     const auto children = (*parent)->children();
-    const std::size_t at = store::child_index(children, *node.first);
+    const std::size_t at = tree::child_index(children, *node.first);
     ref = children[at].ref;
     if (at > 0) range.first = children[at].first;
     if (at + 1 < children.size()) range.bound = children[at + 1].first;
     --level;
   }
-  const auto moved = store::moved_since(source_, view_->snapshot_tree(), ref.address, 1, holder->serial);
+  const auto moved = snapshots::moved_since(source_, view_->snapshot_tree(), ref.address, 1, holder->serial);
   if (!moved.ok()) return std::nullopt;
   const BlockAddr stands = moved->empty() ? ref.address : moved->begin()->second;
   return level == node.level && stands == node.address ? std::optional(range) : std::nullopt;

@@ -9,13 +9,16 @@
 
 #include "format/map_record.h"
 #include "format/snapshot.h"
-#include "store/snapshots.h"
-#include "store/tree/node_cache.h"
+#include "snapshots/snapshots.h"
+#include "tree/node_cache.h"
 
 namespace varve::store {
 class Store;
+}
+
+namespace varve::tree {
 struct TreeView;
-}  // namespace varve::store
+}
 
 namespace varve::scrub {
 
@@ -42,7 +45,7 @@ class KeptBlocks {
   explicit KeptBlocks(store::Store& store);
 
   // From here on everything is as of this checkpoint. `view` stays where it is.
-  void look_at(const store::TreeView& view, store::SnapshotList list);
+  void look_at(const tree::TreeView& view, snapshots::SnapshotList list);
   std::uint64_t reads() const { return cache_.misses(); }  // blocks read for looking up, about
 
   // Of a mount that shows a snapshot: where blocks stand that its tree names; those that are not in the result stand there.
@@ -72,10 +75,10 @@ class KeptBlocks {
   Status add_stretch(const format::DeadRun& run, Serial death, BlockAddr place, std::uint64_t blocks, std::vector<Block>& out);
   Result<format::ReverseEntry> owner_of(BlockAddr place);
 
-  store::NodeCache cache_;  // of its own: what a scrub looks up shall push nothing out that others read
-  store::BlockingSource source_;
-  const store::TreeView* view_ = nullptr;
-  store::SnapshotList list_;  // without those that are being deleted
+  tree::NodeCache cache_;  // of its own: what a scrub looks up shall push nothing out that others read
+  tree::BlockingSource source_;
+  const tree::TreeView* view_ = nullptr;
+  snapshots::SnapshotList list_;  // without those that are being deleted
 };
 
 }  // namespace varve::scrub

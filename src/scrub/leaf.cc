@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include "base/crc32c.h"
+#include "changes/inode.h"
+#include "changes/layers.h"
+#include "device/faults.h"
 #include "format/item.h"
 #include "scrub/walk.h"
-#include "store/faults.h"
-#include "store/inode.h"
-#include "store/layers.h"
 #include "store/store.h"
-#include "store/trees.h"
+#include "tree/trees.h"
 
 namespace varve::scrub {
 
@@ -133,15 +133,15 @@ void Walk::verify(std::span<const std::byte> bytes, Block& block) {
 
 // The checkpoint still needs the block, but the file has something newer there.
 bool Walk::is_superseded(const Block& block) {
-  const log::Gate::Pass pass(store_.gate());
-  const store::InodePtr inode = store_.inodes().find(block.ino);
+  const Gate::Pass pass(store_.gate());
+  const changes::InodePtr inode = store_.inodes().find(block.ino);
   if (!inode) return false;
   ReadLock lock(inode->mutex);
   if (inode->gone()) return true;
-  store::MappedBlock mapped;
-  store::resolve_in_deltas(store::layers_of(*inode, store_.trees().view()), block.file_block, {&mapped, 1});
-  return mapped.kind != store::MappedBlock::Kind::unknown &&
-         !(mapped.kind == store::MappedBlock::Kind::device && mapped.address == block.address);
+  changes::MappedBlock mapped;
+  changes::resolve_in_deltas(changes::layers_of(*inode, store_.trees().view()), block.file_block, {&mapped, 1});
+  return mapped.kind != changes::MappedBlock::Kind::unknown &&
+         !(mapped.kind == changes::MappedBlock::Kind::device && mapped.address == block.address);
 }
 
 // A snapshot may still have what a file has let go of.

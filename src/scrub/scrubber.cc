@@ -8,9 +8,9 @@
 
 #include "base/counted.h"
 #include "base/io_priority.h"
+#include "checkpoint/superblock_keeper.h"
 #include "store/store.h"
-#include "store/superblock_keeper.h"
-#include "store/trees.h"
+#include "tree/trees.h"
 
 namespace varve::scrub {
 
@@ -112,7 +112,7 @@ State Scrubber::state() const {
     const Lock lock(mutex_);
     return state_;
   }();
-  const log::Gate::Pass pass(store_.gate());
+  const Gate::Pass pass(store_.gate());
   state.blocks_all = store_.trees().view().live_blocks;
   return state;
 }

@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include "base/buffer.h"
+#include "checkpoint/checkpoints.h"
+#include "checkpoint/superblock_keeper.h"
+#include "device/faults.h"
 #include "scrub/walk.h"
-#include "store/checkpoints.h"
-#include "store/faults.h"
 #include "store/store.h"
-#include "store/superblock_keeper.h"
-#include "store/trees.h"
+#include "tree/trees.h"
 
 namespace varve::scrub {
 

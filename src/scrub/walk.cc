@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "device/faults.h"
 #include "format/item.h"
-#include "store/faults.h"
 #include "store/store.h"
-#include "store/trees.h"
+#include "tree/trees.h"
 
 namespace varve::scrub {
 
@@ -35,16 +35,16 @@ Walk::Walk(store::Store& store, const Position& from, Report report)
 // --- which checkpoint ---------------------------------------------------------------------------------------------------
 
 void Walk::refresh() {
-  const log::Gate::Pass pass(store_.gate());
+  const Gate::Pass pass(store_.gate());
   if (store_.trees().view().serial == view_.serial) return;
   view_ = store_.trees().view();
-  kept_.look_at(view_, store::SnapshotList(store_.snapshots().list()));
+  kept_.look_at(view_, snapshots::SnapshotList(store_.snapshots().list()));
   path_.clear();
   leaf_.reset();
 }
 
 bool Walk::is_current() {
-  const log::Gate::Pass pass(store_.gate());
+  const Gate::Pass pass(store_.gate());
   return store_.trees().view().serial == view_.serial;
 }
 
@@ -55,7 +55,7 @@ void Walk::begin_tree(TreeId tree) {
   leaf_.reset();
 }
 
-const store::MapRoot& Walk::map() const {
+const tree::MapRoot& Walk::map() const {
   return position_.tree == TreeId::reverse_map ? view_.reverse_map : view_.free_map;
 }
 
@@ -129,10 +129,10 @@ std::uint64_t Walk::records_below(unsigned level) const {
 
 // The first child that reaches beyond the position.
 std::optional<Walk::Child> Walk::next_child(const Frame& frame) const {
-  const store::Node& node = *frame.node;
+  const tree::Node& node = *frame.node;
   if (!is_map()) {
     const auto children = node.children();
-    const std::size_t at = store::child_index(children, position_.next);
+    const std::size_t at = tree::child_index(children, position_.next);
     return Child{children[at].ref, children[at].first, at + 1 < children.size() ? children[at + 1].first : frame.bound};
   }
   const std::uint64_t span = records_below(node.header().level - 1u);
@@ -146,7 +146,7 @@ std::optional<Walk::Child> Walk::next_child(const Frame& frame) const {
 }
 
 // From the device, whatever the cache holds.
-Result<store::NodePtr> Walk::read_node(const Child& child, std::uint8_t level, bool is_root) {
+Result<tree::NodePtr> Walk::read_node(const Child& child, std::uint8_t level, bool is_root) {
   AlignedBuffer block(kBlockSize);
   const BlockAddr place = TRY(place_of(child.ref));
   ++step_.blocks;
@@ -155,7 +155,7 @@ Result<store::NodePtr> Walk::read_node(const Child& child, std::uint8_t level, b
     ++step_.unreadable;
     return read.error();
   }
-  store::NodePtr node = TRY(store::Node::decode(
+  tree::NodePtr node = TRY(tree::Node::decode(
       std::move(block), {store_.trees().cache().identity(), child.ref.address, child.ref.crc, position_.tree, level}));
   if (!is_root && node->header().first != child.first)
     return Error(Errc::corrupt, "begins with another key than its parent says");

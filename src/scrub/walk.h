@@ -15,8 +15,8 @@
 
 #include "scrub/finding.h"
 #include "scrub/kept_blocks.h"
-#include "store/tree/node_cache.h"
-#include "store/tree_view.h"
+#include "tree/node_cache.h"
+#include "tree/tree_view.h"
 
 namespace varve::scrub {
 
@@ -43,12 +43,12 @@ class Walk {
     bool done = false;             // everything has been visited
   };
   // Findings are reported from inside.
-  Step step() EXCLUDES(log::the_gate);
+  Step step() EXCLUDES(the_gate);
   const Position& position() const { return position_; }
 
  private:
   struct Frame {  // an interior node on the way to the leaf
-    store::NodePtr node;
+    tree::NodePtr node;
     format::Key bound;  // the first key that is not below it
   };
   struct Child {
@@ -65,7 +65,7 @@ class Walk {
   void begin_tree(format::TreeId tree);
   format::NodeRef root() const;
   std::uint8_t root_level() const;
-  const store::MapRoot& map() const;
+  const tree::MapRoot& map() const;
   bool is_map() const { return !format::is_item_tree(position_.tree); }
   bool shows_snapshot() const { return view_.kept && position_.tree == format::TreeId::inode_file; }
 
@@ -73,7 +73,7 @@ class Walk {
   bool enter(const Child& child, std::uint8_t level, bool is_root);
   std::optional<Child> next_child(const Frame& frame) const;
   std::uint64_t records_below(unsigned level) const;
-  Result<store::NodePtr> read_node(const Child& child, std::uint8_t level, bool is_root);
+  Result<tree::NodePtr> read_node(const Child& child, std::uint8_t level, bool is_root);
   Result<BlockAddr> place_of(const format::NodeRef& ref);
   void report_node(const Child& child, std::uint8_t level, const Error& error);
 
@@ -92,7 +92,7 @@ class Walk {
   store::Store& store_;
   Position position_;
   const Report report_;
-  store::TreeView view_;
+  tree::TreeView view_;
   KeptBlocks kept_;
   std::uint64_t left_ = 0;    // Place::left, of the piece at the position
   bool doubtful_ = false;     // something could not be looked up

@@ -29,7 +29,6 @@ struct State {
   bool operator==(const State&) const = default;
 };
 
-
 // Paths begin with a slash, which is the directory that receives. Inodes are those of the sender, and names in the staging directory.
 struct Detach {  // a name of the base goes
   Ino ino;

@@ -6,30 +6,30 @@
 #include <spdlog/spdlog.h>
 
 #include "base/counted.h"
+#include "base/waiters.h"
+#include "changes/changes.h"
+#include "changes/inode.h"
+#include "changes/replay.h"
+#include "changes/staging.h"
+#include "checkpoint/checkpoints.h"
+#include "checkpoint/protection.h"
+#include "checkpoint/readers.h"
+#include "checkpoint/reshaping.h"
+#include "checkpoint/sealer.h"
+#include "checkpoint/superblock_keeper.h"
+#include "checkpoint/superblocks.h"
+#include "device/faults.h"
 #include "format/image_mark.h"
 #include "log/log.h"
 #include "log/recovery.h"
-#include "store/changes.h"
-#include "store/charge.h"
-#include "store/checkpoints.h"
-#include "store/counters.h"
-#include "store/discards.h"
-#include "store/faults.h"
-#include "store/hole_feeder.h"
-#include "store/inode.h"
-#include "store/log_clock.h"
-#include "store/protection.h"
-#include "store/readers.h"
-#include "store/replay.h"
-#include "store/reshaping.h"
-#include "store/sealer.h"
-#include "store/snapshots.h"
-#include "store/space.h"
-#include "store/staging.h"
-#include "store/superblock_keeper.h"
-#include "store/superblocks.h"
-#include "store/trees.h"
-#include "store/waiters.h"
+#include "segments/counters.h"
+#include "segments/log_clock.h"
+#include "snapshots/snapshots.h"
+#include "space/charge.h"
+#include "space/discards.h"
+#include "space/hole_feeder.h"
+#include "space/space.h"
+#include "tree/trees.h"
 
 namespace varve::store {
 
@@ -60,36 +60,39 @@ std::uint64_t erase_unit_of(const format::Superblock& super) {
 
 Store::Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super)
     : options_(options),
-      io_(std::make_unique<log::IoContext>(device, options.background, *options.clock, erase_unit_of(super))),
-      superblocks_(std::make_unique<SuperblockKeeper>(io_->device(), super)),
-      faults_(std::make_unique<Faults>(io_->device(), *options.clock, super, options.read_only)),
-      counters_(std::make_unique<Counters>()),
-      log_clock_(std::make_unique<LogClock>(super.clock, super.clock_unit)),
-      segments_(std::make_unique<log::SegmentTable>(log::SegmentGeometry{super.first_segment, super.segment_blocks, super.segments})),
+      io_(std::make_unique<device::IoContext>(device, options.background, *options.clock, erase_unit_of(super))),
+      superblocks_(std::make_unique<checkpoint::SuperblockKeeper>(io_->device(), super)),
+      faults_(std::make_unique<device::Faults>(io_->device(), *options.clock, super, options.read_only)),
+      counters_(std::make_unique<segments::Counters>()),
+      log_clock_(std::make_unique<segments::LogClock>(super.clock, super.clock_unit)),
+      segments_(std::make_unique<segments::SegmentTable>(
+          segments::SegmentGeometry{super.first_segment, super.segment_blocks, super.segments})),
       log_(std::make_unique<log::Log>(*io_, *segments_, super.identity, *options.clock, options.memory_bytes / 16, options.chunk_gap)),
-      trees_(std::make_unique<Trees>(io_->device(), super, segments_->geometry(), node_cache_bytes(options.memory_bytes))),
-      snapshots_(std::make_unique<Snapshots>(*log_clock_)),
-      inodes_(std::make_unique<InodeTable>(inode_count(options.memory_bytes))),
-      changes_(std::make_unique<Changes>(gate_, segments_->generation())),
-      staging_(std::make_unique<Staging>(*changes_, *trees_, *snapshots_, *segments_, *inodes_, *options.clock,
-                                         most_record_bytes(super, options.memory_bytes), super.next_ino)),
-      charge_(std::make_unique<Charge>(*segments_, *trees_, *snapshots_, *changes_, *staging_)),
-      space_(std::make_unique<Space>(SpaceParts{*segments_, *log_, gate_, *trees_, *snapshots_, *changes_, *staging_, *counters_,
-                                                options_.memory_bytes, profile_of(super, options.streams), io_->streams(),
-                                                device.geometry().is_block_device})),
+      trees_(std::make_unique<tree::Trees>(io_->device(), super, segments_->geometry(), node_cache_bytes(options.memory_bytes))),
+      snapshots_(std::make_unique<snapshots::Snapshots>(*log_clock_)),
+      inodes_(std::make_unique<changes::InodeTable>(inode_count(options.memory_bytes))),
+      changes_(std::make_unique<changes::Changes>(gate_, segments_->generation())),
+      staging_(std::make_unique<changes::Staging>(*changes_, *trees_, *snapshots_, *segments_, *inodes_, *options.clock,
+                                                  most_record_bytes(super, options.memory_bytes), super.next_ino)),
+      charge_(std::make_unique<space::Charge>(*segments_, *trees_, *snapshots_, *changes_, *staging_)),
+      space_(std::make_unique<space::Space>(
+          space::SpaceParts{*segments_, *log_, gate_, *trees_, *snapshots_, *changes_, *staging_, *counters_, options_.memory_bytes,
+                            profile_of(super, options.streams), io_->streams(), device.geometry().is_block_device})),
       waiters_(std::make_unique<Waiters>()),
-      discards_(std::make_unique<Discards>(*io_, *segments_, *waiters_, options.discard)),
-      hole_feeder_(std::make_unique<HoleFeeder>(HoleFeeder::Parts{gate_, *segments_, *log_, *trees_, *charge_, *space_, *faults_})),
-      sealer_(std::make_unique<Sealer>(Sealer::Parts{*segments_, *log_, *log_clock_, *staging_, *space_, *hole_feeder_, *faults_})),
-      readers_(std::make_unique<Readers>(Readers::Parts{gate_, *options.clock, *snapshots_, *charge_})),
-      protection_(std::make_unique<Protection>(
-          Protection::Parts{gate_, *options.clock, *changes_, *trees_, *snapshots_, *charge_, *space_, *readers_})),
-      checkpoints_(std::make_unique<Checkpoints>(CheckpointParts{
+      discards_(std::make_unique<space::Discards>(*io_, *segments_, *waiters_, options.discard)),
+      hole_feeder_(std::make_unique<space::HoleFeeder>(
+          space::HoleFeeder::Parts{gate_, *segments_, *log_, *trees_, *charge_, *space_, *faults_})),
+      sealer_(std::make_unique<checkpoint::Sealer>(
+          checkpoint::Sealer::Parts{*segments_, *log_, *log_clock_, *staging_, *space_, *hole_feeder_, *faults_})),
+      readers_(std::make_unique<checkpoint::Readers>(checkpoint::Readers::Parts{gate_, *options.clock, *snapshots_, *charge_})),
+      protection_(std::make_unique<checkpoint::Protection>(
+          checkpoint::Protection::Parts{gate_, *options.clock, *changes_, *trees_, *snapshots_, *charge_, *space_, *readers_})),
+      checkpoints_(std::make_unique<checkpoint::Checkpoints>(checkpoint::CheckpointParts{
           gate_, *options.clock, options_.memory_bytes, *io_, *faults_, *counters_, *segments_, *log_clock_, *log_, *superblocks_, *trees_,
           *snapshots_, *changes_, *inodes_, *staging_, *charge_, *space_, *hole_feeder_, *discards_, *waiters_, *sealer_, *readers_,
           *protection_})),
-      reshaping_(std::make_unique<Reshaping>(
-          Reshaping::Parts{gate_, *options.clock, *faults_, *segments_, *log_, *trees_, *space_, *sealer_, *checkpoints_})) {
+      reshaping_(std::make_unique<checkpoint::Reshaping>(
+          checkpoint::Reshaping::Parts{gate_, *options.clock, *faults_, *segments_, *log_, *trees_, *space_, *sealer_, *checkpoints_})) {
   {
     const Gate::Closure closed(gate_);
     log_->heads().set_clock(super.clock);
@@ -123,7 +126,7 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
                                             "needs ro", device.name()));
   if (!options.snapshot.empty() && !options.read_only)
     return Error(Errc::invalid, fmt::format("{}: a snapshot is shown read-only, so it needs ro", device.name()));
-  const Superblocks found = TRY(read_superblocks(device));
+  const checkpoint::Superblocks found = TRY(checkpoint::read_superblocks(device));
   const auto intent = options.read_only ? format::Intent::read : format::Intent::write;
   TRY(format::check_features(found.best, intent));
   // Recovery by fsck.varve works on it: what it does can be seen there.
@@ -140,7 +143,7 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
   if (started.ok()) return store;
   // Then what the log holds stays in the log, and is shown from there. A checkpoint needs each node in which something has changed.
   std::string damage = tables.ok() ? "" : tables.error().message();
-  if (damage.empty() && is_of_one_node(started.error())) damage = started.error().message() + ": run fsck.varve";
+  if (damage.empty() && tree::is_of_one_node(started.error())) damage = started.error().message() + ": run fsck.varve";
   const bool lacks_room = started.fails_with(Errc::no_space);  // the host, too: a repair would lack it as well
   if (damage.empty() && lacks_room) damage = started.error().message();
   if (damage.empty() || options.read_only || options.must_write) return started.error();
@@ -154,10 +157,10 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
 
 Status Store::load_segments() {
   const format::Superblock& super = this->super();
-  BlockingSource source = trees_->source(false);
-  const MapRoot& free_map = trees_->own_view().free_map;
+  tree::BlockingSource source = trees_->source(false);
+  const tree::MapRoot& free_map = trees_->own_view().free_map;
   const std::size_t record_bytes = free_map.shape.record_bytes;
-  TRY(scan_map(source, free_map, [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
+  TRY(tree::scan_map(source, free_map, [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
     for (std::uint64_t i = 0; i < free_map.shape.per_leaf() && first + i < super.segments; ++i) {
       const auto record = TRY(format::decode_segment_record(records.subspan(i * record_bytes, record_bytes)));
       segments_->load(SegmentId{first + i}, record);
@@ -186,10 +189,10 @@ Status Store::load_segments() {
 }
 
 Status Store::load_snapshots() {
-  BlockingSource source = trees_->source();
+  tree::BlockingSource source = trees_->source();
   TRY(snapshots().load(source, trees_->own_view().snapshot_tree()));
-  const SnapshotList& list = snapshots_->current();
-  const SnapshotList::Loose loose = list.loose();
+  const snapshots::SnapshotList& list = snapshots_->current();
+  const snapshots::SnapshotList::Loose loose = list.loose();
   const std::uint64_t shared = trees_->own_view().tables.shared_nodes;
   trees_->note_automatic({loose.blocks, loose.standing, loose.most, shared, list.newest_permanent() != nullptr});
   const Status damage = snapshots().damage();
@@ -220,7 +223,7 @@ Status Store::start(bool copies_equal) {
   // At the end of the device there may be one of a change of size that a crash has cut off. It may have been the only good one.
   auto make_good = [&]() -> Status {
     TRY(make_equal());
-    return options_.read_only ? Status() : wipe_former_ends(device(), super, super.device_blocks);
+    return options_.read_only ? Status() : checkpoint::wipe_former_ends(device(), super, super.device_blocks);
   };
   const bool shows_past = options_.no_recovery || !options_.snapshot.empty();  // the log holds only what came later
   if (!super.clean && !shows_past) return recover(make_good);
@@ -232,7 +235,7 @@ Status Store::start(bool copies_equal) {
 }
 
 Status Store::recover(const std::function<Status()>& make_equal) {
-  Replay replay({*trees_, *inodes_, *segments_}, changes_->first());
+  changes::Replay replay({*trees_, *inodes_, *segments_}, changes_->first());
   const log::Recovered recovered =
       TRY(log::recover_chain(device(), super(), [&](const format::Chunk& chunk) { return replay.apply(chunk); },
                              {.accept_damage = options_.accept_log_damage}));

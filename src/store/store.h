@@ -7,14 +7,38 @@
 #include <functional>
 #include <memory>
 
+#include "base/gate.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "log/gate.h"
 #include "store/options.h"
+
+namespace varve {
+class Waiters;
+}
+
+namespace varve::changes {
+class Changes;
+class InodeTable;
+class Staging;
+}  // namespace varve::changes
+
+namespace varve::checkpoint {
+class Checkpoints;
+class Protection;
+class Readers;
+class Reshaping;
+class Sealer;
+class SuperblockKeeper;
+}  // namespace varve::checkpoint
+
+namespace varve::device {
+class Faults;
+class IoContext;
+}  // namespace varve::device
 
 namespace varve::format {
 struct Superblock;
-}  // namespace varve::format
+}
 
 namespace varve::io {
 class BlockDevice;
@@ -22,35 +46,31 @@ class Reactor;
 }  // namespace varve::io
 
 namespace varve::log {
-class IoContext;
 class Log;
+}
+
+namespace varve::segments {
+class LogClock;
 class SegmentTable;
-}  // namespace varve::log
+struct Counters;
+}  // namespace varve::segments
+
+namespace varve::snapshots {
+class Snapshots;
+}
+
+namespace varve::space {
+class Charge;
+class Discards;
+class HoleFeeder;
+class Space;
+}  // namespace varve::space
+
+namespace varve::tree {
+class Trees;
+}
 
 namespace varve::store {
-
-using log::Gate;
-using log::the_gate;
-
-class Changes;
-class Charge;
-class Checkpoints;
-struct Counters;
-class Discards;
-class Faults;
-class HoleFeeder;
-class InodeTable;
-class LogClock;
-class Protection;
-class Readers;
-class Reshaping;
-class Sealer;
-class Snapshots;
-class Space;
-class Staging;
-class SuperblockKeeper;
-class Trees;
-class Waiters;
 
 class Store {
  public:
@@ -66,29 +86,29 @@ class Store {
 
   // Its parts. A source that uses one includes the header of that part.
   io::BlockDevice& device();
-  log::IoContext& io() { return *io_; }
-  log::SegmentTable& segments() { return *segments_; }
+  device::IoContext& io() { return *io_; }
+  segments::SegmentTable& segments() { return *segments_; }
   log::Log& log() { return *log_; }
-  SuperblockKeeper& superblocks() { return *superblocks_; }
-  Trees& trees() { return *trees_; }
-  InodeTable& inodes() { return *inodes_; }
+  checkpoint::SuperblockKeeper& superblocks() { return *superblocks_; }
+  tree::Trees& trees() { return *trees_; }
+  changes::InodeTable& inodes() { return *inodes_; }
   Gate& gate() { return gate_; }
-  Faults& faults() { return *faults_; }
-  Counters& counters() { return *counters_; }
-  LogClock& log_clock() { return *log_clock_; }
-  Changes& changes() { return *changes_; }
-  Staging& staging() { return *staging_; }
-  Snapshots& snapshots() { return *snapshots_; }  // those of former checkpoints that are kept
-  Charge& charge() { return *charge_; }
-  Space& space() { return *space_; }
-  HoleFeeder& hole_feeder() { return *hole_feeder_; }
-  Checkpoints& checkpoints() { return *checkpoints_; }
+  device::Faults& faults() { return *faults_; }
+  segments::Counters& counters() { return *counters_; }
+  segments::LogClock& log_clock() { return *log_clock_; }
+  changes::Changes& changes() { return *changes_; }
+  changes::Staging& staging() { return *staging_; }
+  snapshots::Snapshots& snapshots() { return *snapshots_; }  // those of former checkpoints that are kept
+  space::Charge& charge() { return *charge_; }
+  space::Space& space() { return *space_; }
+  space::HoleFeeder& hole_feeder() { return *hole_feeder_; }
+  checkpoint::Checkpoints& checkpoints() { return *checkpoints_; }
   Waiters& waiters() { return *waiters_; }  // for a checkpoint, or for a search for space to end
-  Discards& discards() { return *discards_; }
-  Sealer& sealer() { return *sealer_; }
-  Readers& readers() { return *readers_; }
-  Protection& protection() { return *protection_; }  // makes snapshots unasked
-  Reshaping& reshaping() { return *reshaping_; }
+  space::Discards& discards() { return *discards_; }
+  checkpoint::Sealer& sealer() { return *sealer_; }
+  checkpoint::Readers& readers() { return *readers_; }
+  checkpoint::Protection& protection() { return *protection_; }  // makes snapshots unasked
+  checkpoint::Reshaping& reshaping() { return *reshaping_; }
 
   // Everything acknowledged so far is in chunk <result> or earlier. Does not wait for I/O.
   // commit: the caller is about to wait until it is durable. `reactor`: of the calling thread, or null.
@@ -102,7 +122,6 @@ class Store {
   std::uint64_t unawaited_since_ns();
   bool dirty() EXCLUDES(the_gate);  // anything not in the settled trees
 
-
  private:
   Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super);
   Status load_segments();
@@ -111,29 +130,29 @@ class Store {
   Status recover(const std::function<Status()>& make_equal);
 
   StoreOptions options_;
-  const std::unique_ptr<log::IoContext> io_;
-  const std::unique_ptr<SuperblockKeeper> superblocks_;
-  const std::unique_ptr<Faults> faults_;
-  const std::unique_ptr<Counters> counters_;
-  const std::unique_ptr<LogClock> log_clock_;
-  const std::unique_ptr<log::SegmentTable> segments_;
+  const std::unique_ptr<device::IoContext> io_;
+  const std::unique_ptr<checkpoint::SuperblockKeeper> superblocks_;
+  const std::unique_ptr<device::Faults> faults_;
+  const std::unique_ptr<segments::Counters> counters_;
+  const std::unique_ptr<segments::LogClock> log_clock_;
+  const std::unique_ptr<segments::SegmentTable> segments_;
   const std::unique_ptr<log::Log> log_;
   Gate gate_;
-  const std::unique_ptr<Trees> trees_;
-  const std::unique_ptr<Snapshots> snapshots_;
-  const std::unique_ptr<InodeTable> inodes_;
-  const std::unique_ptr<Changes> changes_;
-  const std::unique_ptr<Staging> staging_;
-  const std::unique_ptr<Charge> charge_;
-  const std::unique_ptr<Space> space_;
+  const std::unique_ptr<tree::Trees> trees_;
+  const std::unique_ptr<snapshots::Snapshots> snapshots_;
+  const std::unique_ptr<changes::InodeTable> inodes_;
+  const std::unique_ptr<changes::Changes> changes_;
+  const std::unique_ptr<changes::Staging> staging_;
+  const std::unique_ptr<space::Charge> charge_;
+  const std::unique_ptr<space::Space> space_;
   const std::unique_ptr<Waiters> waiters_;
-  const std::unique_ptr<Discards> discards_;
-  const std::unique_ptr<HoleFeeder> hole_feeder_;
-  const std::unique_ptr<Sealer> sealer_;
-  const std::unique_ptr<Readers> readers_;
-  const std::unique_ptr<Protection> protection_;
-  const std::unique_ptr<Checkpoints> checkpoints_;
-  const std::unique_ptr<Reshaping> reshaping_;
+  const std::unique_ptr<space::Discards> discards_;
+  const std::unique_ptr<space::HoleFeeder> hole_feeder_;
+  const std::unique_ptr<checkpoint::Sealer> sealer_;
+  const std::unique_ptr<checkpoint::Readers> readers_;
+  const std::unique_ptr<checkpoint::Protection> protection_;
+  const std::unique_ptr<checkpoint::Checkpoints> checkpoints_;
+  const std::unique_ptr<checkpoint::Reshaping> reshaping_;
 };
 
 }  // namespace varve::store

@@ -1,6 +1,6 @@
 // Flipped bits anywhere in metadata are found.
 #include "checking.h"
-#include "store/superblocks.h"
+#include "checkpoint/superblocks.h"
 
 namespace varve::check::test {
 namespace {
@@ -111,7 +111,7 @@ TEST(Damage, ATornSuperblockTellsWhereTheOtherIs) {
   device.poke(0, all);
   flip(device, 0, 900, 3);
   EXPECT_EQ(codes(device), std::set<Code>{Code::superblock_torn});
-  const auto found = store::read_superblocks(device);
+  const auto found = checkpoint::read_superblocks(device);
   ASSERT_TRUE(found.ok()) << found.error().message();
   EXPECT_EQ(found->best, builder.super());
   EXPECT_FALSE(found->equal);

@@ -7,10 +7,11 @@
 #include <sstream>
 
 #include "checking.h"
+#include "checkpoint/superblocks.h"
 #include "format/chunk.h"
 #include "fsck/command.h"
 #include "fsck/recovery.h"
-#include "store/superblocks.h"
+#include "remote/open_device.h"
 
 namespace varve::check::test {
 namespace {
@@ -73,12 +74,12 @@ TEST_F(FsckCommand, AllDataReadEndsTheErrorsOfBefore) {
   ImageBuilder builder;
   fill(builder);
   const auto device = builder.build();
-  format::Superblock super = store::read_superblocks(*device)->best;
+  format::Superblock super = checkpoint::read_superblocks(*device)->best;
   super.lifetime.errors = 2;
   super.last_error.code = 1;
   super.last_error.when.seconds = 1000;
-  ASSERT_TRUE(store::write_superblocks(*device, super, [&] { return device->flush(); }, super.device_blocks).ok());
-  const auto mark = [this] { return store::read_superblocks(**io::MemDevice::load(image()))->best.scrub; };
+  ASSERT_TRUE(checkpoint::write_superblocks(*device, super, [&] { return device->flush(); }, super.device_blocks).ok());
+  const auto mark = [this] { return checkpoint::read_superblocks(**io::MemDevice::load(image()))->best.scrub; };
   for (const Options& with : {Options{"-y", "--data"}, Options{"-p", "--data"}, Options{"-p", "-f", "--data"}}) {
     ASSERT_TRUE(device->save(image()).ok());
     for (const Options& without : {Options{"-n", "--data"}, Options{"-y"}, Options{"-p"}, Options{"-p", "-f"}}) {
@@ -214,7 +215,7 @@ TEST_F(FsckCommand, OperationalErrorsAreEight) {
   EXPECT_THAT(err_.str(), testing::HasSubstr("not a Varve filesystem"));
   ImageBuilder builder;
   save(builder);
-  const auto holder = io::open_device(image(), {});
+  const auto holder = remote::open_device(image(), {});
   ASSERT_TRUE(holder.ok());
   EXPECT_EQ(fsck({}), 8) << "in use";
 }

@@ -12,6 +12,7 @@
 #include "checking.h"
 #include "mkfs/command.h"
 #include "mkfs/writer.h"
+#include "remote/open_device.h"
 
 namespace varve::check::test {
 namespace {
@@ -52,7 +53,7 @@ class MkfsCommand : public testing::Test {
     return crc32c(std::as_bytes(std::span(bytes)));
   }
   void expect_clean_image(const std::string& name) {
-    const auto device = io::open_device(path(name), {.access = io::Access::read_only});
+    const auto device = remote::open_device(path(name), {.access = io::Access::read_only});
     ASSERT_TRUE(device.ok()) << device.error().message();
     expect_clean(**device);
   }
@@ -251,7 +252,7 @@ TEST_F(MkfsCommand, RefusesWhatCannotWorkAndLeavesNothing) {
 
 TEST_F(MkfsCommand, RefusesAnImageInUse) {
   ASSERT_EQ(mkfs({"--size", "64M", path("a")}), 0);
-  const auto holder = io::open_device(path("a"), {});
+  const auto holder = remote::open_device(path("a"), {});
   ASSERT_TRUE(holder.ok());
   EXPECT_EQ(mkfs({"-f", path("a")}), 1);
   EXPECT_THAT(err_.str(), testing::HasSubstr("in use"));

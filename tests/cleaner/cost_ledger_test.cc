@@ -122,7 +122,7 @@ TEST(CostLedger, what_was_measured_while_the_host_was_starved_weighs_less) {
     use.ledger.look(use.now);
     use.write(200, 9, 0, 2);
     use.ledger.look(use.now);
-    use.ledger.ended(Cleaning::copying, 1000, {10000 * kMs, log::DeviceSpan::kLeastWeight});
+    use.ledger.ended(Cleaning::copying, 1000, {10000 * kMs, device::DeviceSpan::kLeastWeight});
     use.ledger.ended(Cleaning::copying, 1000, 1000 * kMs);
   }
   EXPECT_NEAR(use.ledger.copying(0), 0.3e6 + 8.7e6 / 16, 0.1e6);

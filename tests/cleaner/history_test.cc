@@ -4,7 +4,7 @@
 
 #include "base/types.h"
 #include "format/map_record.h"
-#include "log/segment_table.h"
+#include "segments/segment_table.h"
 
 namespace varve::cleaner {
 namespace {
@@ -44,7 +44,7 @@ TEST(HistoryTest, NotesNothingWhenNoneAreKept) {
 }
 
 TEST(HistoryTest, CountsSegmentsByLiveShare) {
-  log::SegmentTable segments({BlockAddr{64}, 64, 8});
+  segments::SegmentTable segments({BlockAddr{64}, 64, 8});
   const std::uint32_t live[] = {0, 1, 32, 63, 64, 64};  // the other two are clean
   for (std::uint64_t i = 0; i < std::size(live); ++i) {
     format::SegmentRecord record;

@@ -7,8 +7,8 @@
 #include "cleaner/file_layout.h"
 #include "cleaner/strategy/decision.h"
 #include "cleaner/strategy/slide.h"
+#include "device/write_cost.h"
 #include "facts.h"
-#include "log/write_cost.h"
 
 namespace varve::cleaner {
 namespace {
@@ -266,24 +266,24 @@ TEST_F(PowerSource, a_full_battery_and_that_of_a_mouse_do_not_count) {
 // --- cost of writes -------------------------------------------------------------------------------------------------------
 
 TEST(WriteCost, is_assumed_until_it_is_measured) {
-  EXPECT_DOUBLE_EQ(log::WriteCost(true).factor(), log::WriteCost::kRotationalFactor);
-  EXPECT_DOUBLE_EQ(log::WriteCost(false).factor(), log::WriteCost::kUsualFactor);
+  EXPECT_DOUBLE_EQ(device::WriteCost(true).factor(), device::WriteCost::kRotationalFactor);
+  EXPECT_DOUBLE_EQ(device::WriteCost(false).factor(), device::WriteCost::kUsualFactor);
 }
 
 TEST(WriteCost, what_reads_without_seeks_does_not_rotate) {
-  log::WriteCost fast(true), slow(true);
+  device::WriteCost fast(true), slow(true);
   for (int i = 0; i < 10; ++i) {
     fast.observe_read(300'000);
     slow.observe_read(9'000'000);
   }
-  EXPECT_DOUBLE_EQ(fast.factor(), log::WriteCost::kUsualFactor);
-  EXPECT_DOUBLE_EQ(slow.factor(), log::WriteCost::kRotationalFactor);
+  EXPECT_DOUBLE_EQ(fast.factor(), device::WriteCost::kUsualFactor);
+  EXPECT_DOUBLE_EQ(slow.factor(), device::WriteCost::kRotationalFactor);
   EXPECT_FALSE(fast.seeks());
   EXPECT_TRUE(slow.seeks());
 }
 
 TEST(WriteCost, compares_many_requests_here_and_there_with_blocks_in_a_row) {
-  log::WriteCost cost(false);
+  device::WriteCost cost(false);
   for (int i = 0; i < 20; ++i) {
     cost.observe(100, 120, 120 * 50'000);
     cost.observe(1, 64, 640'000);
@@ -293,18 +293,18 @@ TEST(WriteCost, compares_many_requests_here_and_there_with_blocks_in_a_row) {
 }
 
 TEST(WriteCost, what_was_measured_while_the_host_was_starved_weighs_less) {
-  log::WriteCost cost(false);
+  device::WriteCost cost(false);
   for (int i = 0; i < 20; ++i) {
-    cost.observe(100, 100, log::DeviceSpan::on_host(100 * 50'000, 0));
-    cost.observe(1, 64, log::DeviceSpan::on_host(640'000, 0));
-    cost.observe(1, 64, log::DeviceSpan::on_host(64'000'000, 70'000'000));
+    cost.observe(100, 100, device::DeviceSpan::on_host(100 * 50'000, 0));
+    cost.observe(1, 64, device::DeviceSpan::on_host(640'000, 0));
+    cost.observe(1, 64, device::DeviceSpan::on_host(64'000'000, 70'000'000));
   }
   EXPECT_NEAR(cost.in_row(), (10'000.0 + 1'000'000.0 / 16) / (1 + 1.0 / 16), 10'000);
 }
 
 TEST(WriteCost, compares_handling_with_writes_in_a_row) {
-  log::WriteCost cost(false);
-  EXPECT_DOUBLE_EQ(cost.handling(), log::WriteCost::kUsualHandling);
+  device::WriteCost cost(false);
+  EXPECT_DOUBLE_EQ(cost.handling(), device::WriteCost::kUsualHandling);
   for (int i = 0; i < 20; ++i) {
     cost.observe_handling(1000, 30'000'000);
     cost.observe(1, 64, 640'000);
@@ -313,7 +313,7 @@ TEST(WriteCost, compares_handling_with_writes_in_a_row) {
 }
 
 TEST(WriteCost, learns_nothing_from_requests_of_middle_size_or_few_of_them) {
-  log::WriteCost cost(false);
+  device::WriteCost cost(false);
   for (int i = 0; i < 20; ++i) {
     cost.observe(7, 7, 350'000);
     cost.observe(100, 1000, 900'000);
@@ -323,7 +323,7 @@ TEST(WriteCost, learns_nothing_from_requests_of_middle_size_or_few_of_them) {
 }
 
 TEST(WriteCost, is_known_soon_where_writes_are_dear) {
-  log::WriteCost cost(false);
+  device::WriteCost cost(false);
   cost.observe(16, 16, 16 * 280'000'000ULL);
   EXPECT_TRUE(cost.knows_scattered());
   EXPECT_FALSE(cost.knows_in_row());
@@ -334,7 +334,7 @@ TEST(WriteCost, is_known_soon_where_writes_are_dear) {
 }
 
 TEST(WriteCost, is_kept_for_the_next_mount) {
-  log::WriteCost cost(false), next(false), nothing(false);
+  device::WriteCost cost(false), next(false), nothing(false);
   for (int i = 0; i < 20; ++i) {
     cost.observe(100, 100, 100 * 900'000);
     cost.observe(1, 64, 64 * 10'000);
@@ -349,12 +349,12 @@ TEST(WriteCost, is_kept_for_the_next_mount) {
 }
 
 TEST(WriteCost, forgets_what_scattered_writes_cost_when_there_are_none_for_long) {
-  log::WriteCost cost(false);
+  device::WriteCost cost(false);
   for (int i = 0; i < 20; ++i) cost.observe(100, 100, 100 * 900'000);
   for (int i = 0; i < 100; ++i) cost.observe(1, 64, 640'000);
   EXPECT_GT(cost.factor(), 80);
   for (int i = 0; i < 5000; ++i) cost.observe(1, 64, 640'000);
-  EXPECT_DOUBLE_EQ(cost.factor(), log::WriteCost::kUsualFactor);
+  EXPECT_DOUBLE_EQ(cost.factor(), device::WriteCost::kUsualFactor);
 }
 
 // --- names ----------------------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@
 #include "compare/change_list.h"
 #include "compare/paths.h"
 #include "compare/walked_state.h"
-#include "store/snapshot_change.h"
-#include "store/snapshots.h"
+#include "snapshots/snapshot_change.h"
+#include "snapshots/snapshots.h"
 #include "support/good.h"
 #include "support/script_generator.h"
 #include "support/settings.h"
@@ -110,7 +110,7 @@ TEST(ChangeList, finds_names_near_where_files_were_made) {
     ASSERT_TRUE(world.fixture.make(fmt::format("/d{}", d), S_IFDIR | 0755).ok());
     for (int f = 0; f < 20; ++f) ASSERT_TRUE(world.fixture.make(fmt::format("/d{}/f{}", d, f), S_IFREG | 0644).ok());
   }
-  ASSERT_TRUE(world.fixture.snapshot({store::SnapshotChange::Kind::create, "a", {}}).ok());
+  ASSERT_TRUE(world.fixture.snapshot({snapshots::SnapshotChange::Kind::create, "a", {}}).ok());
   const Serial snapshot = ends(world).first;
   const compare::Ask ask = compare::asking(world.fixture.fs());
   unsigned asked = 0;
@@ -133,7 +133,7 @@ TEST(ChangeList, names_by_number_what_goes_from_the_newest_state_meanwhile) {
   ASSERT_TRUE(good(world.start()));
   for (const char* path : {"/d", "/d/e"}) ASSERT_TRUE(world.fixture.make(path, S_IFDIR | 0755).ok());
   ASSERT_TRUE(world.fixture.make("/d/e/f", S_IFREG | 0644).ok());
-  ASSERT_TRUE(world.fixture.snapshot({store::SnapshotChange::Kind::create, "a", {}}).ok());
+  ASSERT_TRUE(world.fixture.snapshot({snapshots::SnapshotChange::Kind::create, "a", {}}).ok());
   const Ino directory = *world.fixture.resolve("/d/e"), file = *world.fixture.resolve("/d/e/f");
   const compare::Ask ask = compare::asking(world.fixture.fs());
   const compare::Ask late = [&](const compare::Question& question) -> Result<compare::Answer> {

@@ -7,20 +7,20 @@
 #include <algorithm>
 #include <iterator>
 
+#include "changes/inode.h"
 #include "compare/answer.h"
 #include "compare/change_scan.h"
 #include "compare/difference.h"
 #include "compare/walked_state.h"
 #include "format/record.h"
-#include "store/inode.h"
-#include "store/snapshot_change.h"
+#include "snapshots/snapshot_change.h"
 #include "store/store.h"
-#include "store/tree_view.h"
-#include "store/trees.h"
 #include "support/good.h"
 #include "support/script_generator.h"
 #include "support/settings.h"
 #include "support/world.h"
+#include "tree/tree_view.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {
@@ -175,11 +175,11 @@ TEST(Differences, are_found_without_looking_at_the_rest) {
   ASSERT_TRUE(good(world.start()));
   constexpr int kFiles = 20'000;
   for (int i = 0; i < kFiles; ++i) ASSERT_TRUE(world.fixture.make(fmt::format("/file-with-a-name-{}", i), S_IFREG | 0644).ok());
-  ASSERT_TRUE(world.fixture.snapshot({store::SnapshotChange::Kind::create, "a", {}}).ok());
+  ASSERT_TRUE(world.fixture.snapshot({snapshots::SnapshotChange::Kind::create, "a", {}}).ok());
   const Ino changed = *world.fixture.resolve("/file-with-a-name-7777");
   ASSERT_TRUE(world.fixture.write(changed, 0, std::vector<std::byte>(10'000, std::byte{1})).ok());
-  ASSERT_TRUE(world.fixture.snapshot({store::SnapshotChange::Kind::create, "b", {}}).ok());
-  const store::TreeView& view = world.fixture.store().trees().own_view();
+  ASSERT_TRUE(world.fixture.snapshot({snapshots::SnapshotChange::Kind::create, "b", {}}).ok());
+  const tree::TreeView& view = world.fixture.store().trees().own_view();
   ASSERT_GT(view.node_blocks(), 300U);
   const auto serials = kept_serials(world);
   fs::Operation operation(world.fixture.fs().engine(), {});
@@ -204,7 +204,7 @@ TEST(Differences, may_be_of_any_size) {
   for (std::uint64_t block = 0; block < 1900; block += 2)
     ASSERT_TRUE(world.fixture.write(file, block * kBlockSize, std::vector<std::byte>(kBlockSize, std::byte{7})).ok());
   for (int i = 0; i < 1500; ++i) ASSERT_TRUE(world.fixture.make(fmt::format("/{}{}", std::string(100, 'n'), i), S_IFREG | 0644).ok());
-  ASSERT_TRUE(world.fixture.snapshot({store::SnapshotChange::Kind::create, "b", {}}).ok());
+  ASSERT_TRUE(world.fixture.snapshot({snapshots::SnapshotChange::Kind::create, "b", {}}).ok());
   unsigned answers = 0;
   const compare::Ask ask = compare::asking(world.fixture.fs());
   const auto serials = kept_serials(world);

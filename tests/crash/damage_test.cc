@@ -10,7 +10,7 @@
 #include "image_tools.h"
 #include "io/overlay_device.h"
 #include "mounts.h"
-#include "store/counters.h"
+#include "segments/counters.h"
 #include "store/store.h"
 #include "support/comparer.h"
 #include "support/good.h"

@@ -13,18 +13,18 @@
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
+#include "base/waiters.h"
+#include "device/faults.h"
 #include "format/node.h"
 #include "fs/engine.h"
 #include "fs/resize_job.h"
 #include "io/mem_device.h"
-#include "store/faults.h"
 #include "store/store.h"
-#include "store/trees.h"
-#include "store/waiters.h"
 #include "support/fault_device.h"
 #include "support/fs_fixture.h"
 #include "support/manual_clock.h"
 #include "support/pattern.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {
@@ -228,7 +228,7 @@ TEST(FailingFull, no_operation_waits_for_ever) {
 // was lost only once.
 class FailingFlush : public io::MemDevice {
  public:
-  using MemDevice::MemDevice;
+  using io::MemDevice::MemDevice;
   void fail_next(std::function<void()> meanwhile) {
     std::lock_guard lock(mutex_);
     meanwhile_ = std::move(meanwhile);
@@ -239,7 +239,7 @@ class FailingFlush : public io::MemDevice {
       std::lock_guard lock(mutex_);
       meanwhile = std::exchange(meanwhile_, {});
     }
-    if (!meanwhile) return MemDevice::execute(request);
+    if (!meanwhile) return io::MemDevice::execute(request);
     meanwhile();
     return EIO;
   }

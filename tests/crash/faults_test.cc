@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "store/faults.h"
+#include "device/faults.h"
 #include "support/good.h"
 #include "support/world.h"
 #include "sweep.h"

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "store/counters.h"
+#include "segments/counters.h"
 #include "store/store.h"
 #include "support/good.h"
 #include "support/world.h"

@@ -10,21 +10,21 @@
 #include "base/crc32c.h"
 #include "format/map_record.h"
 #include "fs/engine.h"
-#include "log/segment_table.h"
-#include "store/counters.h"
+#include "segments/counters.h"
+#include "segments/segment_table.h"
 #include "store/store.h"
-#include "store/tree/map_tree.h"
-#include "store/trees.h"
 #include "support/good.h"
 #include "support/world.h"
 #include "sweep.h"
+#include "tree/map_tree.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {
 
 // As the last checkpoint has written both maps.
 Result<std::set<BlockAddr>> live_blocks(store::Store& store) {
-  store::BlockingSource source = store.trees().source();
+  tree::BlockingSource source = store.trees().source();
   const auto& geometry = store.segments().geometry();
   const std::size_t record_bytes = store.trees().own_view().free_map.shape.record_bytes;
   std::set<BlockAddr> live;
@@ -36,13 +36,13 @@ Result<std::set<BlockAddr>> live_blocks(store::Store& store) {
     }
     return {};
   };
-  TRY(store::scan_map(source, store.trees().own_view().free_map, visit));
+  TRY(tree::scan_map(source, store.trees().own_view().free_map, visit));
   return live;
 }
 
 Result<std::map<BlockAddr, format::ReverseEntry>> owners_of_live_blocks(store::Store& store) {
   const auto live = TRY(live_blocks(store));
-  store::BlockingSource source = store.trees().source();
+  tree::BlockingSource source = store.trees().source();
   std::map<BlockAddr, format::ReverseEntry> owners;
   const auto visit = [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
     for (std::uint64_t i = 0; (i + 1) * format::kReverseEntryBytes <= records.size(); ++i) {
@@ -52,7 +52,7 @@ Result<std::map<BlockAddr, format::ReverseEntry>> owners_of_live_blocks(store::S
     }
     return {};
   };
-  TRY(store::scan_map(source, store.trees().own_view().reverse_map, visit));
+  TRY(tree::scan_map(source, store.trees().own_view().reverse_map, visit));
   return owners;
 }
 

@@ -9,20 +9,20 @@
 #include <utility>
 
 #include "cleaner/mover.h"
+#include "device/io_context.h"
 #include "format/item.h"
 #include "fs/engine.h"
 #include "image_tools.h"
-#include "log/io_context.h"
 #include "log/log.h"
-#include "log/segment_table.h"
+#include "segments/segment_table.h"
 #include "store/store.h"
-#include "store/tree/item_tree.h"
-#include "store/tree_view.h"
-#include "store/trees.h"
 #include "support/good.h"
 #include "support/pattern.h"
 #include "support/world.h"
 #include "sweep.h"
+#include "tree/item_tree.h"
+#include "tree/tree_view.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {
@@ -30,7 +30,7 @@ namespace {
 // Calls the test when a block has been read or written, once.
 class InterruptedDevice : public io::MemDevice {
  public:
-  using MemDevice::MemDevice;
+  using io::MemDevice::MemDevice;
   void when(io::IoKind kind, BlockAddr address, std::function<void()> call) {
     kind_ = kind;
     offset_ = address.v << kBlockShift;
@@ -38,7 +38,7 @@ class InterruptedDevice : public io::MemDevice {
   }
   int execute(io::IoRequest& request) override {
     const bool hit = call_ && request.kind == kind_ && request.offset <= offset_ && offset_ < request.offset + request.length;
-    const int error = MemDevice::execute(request);
+    const int error = io::MemDevice::execute(request);
     if (hit) std::exchange(call_, {})();
     return error;
   }
@@ -66,8 +66,8 @@ class Moves : public ::testing::Test {
     ASSERT_TRUE(fixture_.checkpoint().ok());
   }
   BlockAddr address() {
-    store::BlockingSource source = store().trees().source();
-    const auto item = *store::find_item(source, store().trees().own_view().inode_file, {file_, format::ItemKind::extent, 0});
+    tree::BlockingSource source = store().trees().source();
+    const auto item = *tree::find_item(source, store().trees().own_view().inode_file, {file_, format::ItemKind::extent, 0});
     return format::decode_extent(item->value)->address;
   }
   // Moves the file's blocks; `change` happens when they have been read and not been written yet.
@@ -201,8 +201,8 @@ TEST(Hazards, H32_chunks_written_during_a_checkpoint_are_kept) {
   std::set<SegmentId> closed;
   for (const FoundChunk& chunk : chain_of(device)) {
     const SegmentId id = segments.geometry().segment_of(chunk.header.address);
-    EXPECT_NE(segments.info(id).state, log::SegmentState::clean) << "chunk " << chunk.header.lsn.v;
-    if (segments.info(id).state == log::SegmentState::used) closed.insert(id);
+    EXPECT_NE(segments.info(id).state, segments::SegmentState::clean) << "chunk " << chunk.header.lsn.v;
+    if (segments.info(id).state == segments::SegmentState::used) closed.insert(id);
   }
   EXPECT_FALSE(closed.empty()) << "no segment was filled";
 }
@@ -287,7 +287,7 @@ TEST(Hazards, H41_a_mount_frees_what_was_held) {
   FsFixture fixture(*image, test_options(clock, random));
   ASSERT_TRUE(fixture.mount().ok());
   ASSERT_TRUE(fixture.checkpoint().ok());
-  const store::TreeView& view = fixture.store().trees().own_view();
+  const tree::TreeView& view = fixture.store().trees().own_view();
   EXPECT_EQ(view.inodes, 1U) << "the root";
   EXPECT_EQ(view.data_blocks, 0U);
 }

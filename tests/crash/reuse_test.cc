@@ -2,16 +2,17 @@
 // that, an operation is simply not gone on with for a while.
 #include <gtest/gtest.h>
 
+#include "checkpoint/checkpoints.h"
+#include "device/faults.h"
 #include "format/item.h"
 #include "fs/engine.h"
 #include "fs/wait.h"
 #include "image_tools.h"
-#include "store/faults.h"
 #include "store/store.h"
-#include "store/trees.h"
 #include "support/good.h"
 #include "support/pattern.h"
 #include "support/world.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {
@@ -41,8 +42,8 @@ class Reuse : public ::testing::Test {
     ASSERT_TRUE(world.fixture.checkpoint().ok());
   }
   BlockAddr address_of_file() {
-    store::BlockingSource source = store().trees().source();
-    const auto item = *store::find_item(source, store().trees().own_view().inode_file, {file, format::ItemKind::extent, 0});
+    tree::BlockingSource source = store().trees().source();
+    const auto item = *tree::find_item(source, store().trees().own_view().inode_file, {file, format::ItemKind::extent, 0});
     return format::decode_extent(item->value)->address;
   }
   // How the read ends if a checkpoint comes after each of its steps; would_block: not in fifty of them.

@@ -8,13 +8,13 @@
 
 #include <fmt/format.h>
 
+#include "base/gate.h"
+#include "changes/changes.h"
+#include "checkpoint/checkpoints.h"
 #include "fs/engine.h"
 #include "image_tools.h"
-#include "log/gate.h"
 #include "log/recovery.h"
-#include "store/changes.h"
-#include "store/checkpoints.h"
-#include "store/counters.h"
+#include "segments/counters.h"
 #include "store/store.h"
 #include "support/good.h"
 #include "support/world.h"
@@ -24,7 +24,7 @@ namespace varve::test {
 namespace {
 
 Lsn last_chunk(store::Store& store) {
-  const log::Gate::Pass pass(store.gate());
+  const Gate::Pass pass(store.gate());
   return store.log().position().lsn;
 }
 
@@ -146,13 +146,13 @@ TEST(Hazards, H47_bytes_in_flight_do_not_change) {
 // Remembers how often each block was written.
 class WriteCounter : public io::MemDevice {
  public:
-  using MemDevice::MemDevice;
+  using io::MemDevice::MemDevice;
   int execute(io::IoRequest& request) override {
     if (request.kind == io::IoKind::write) {
       std::lock_guard lock(mutex_);
       for (std::uint64_t b = 0; b < block_of(request.length); ++b) ++counts_[block_of(request.offset) + b];
     }
-    return MemDevice::execute(request);
+    return io::MemDevice::execute(request);
   }
   void forget() {
     std::lock_guard lock(mutex_);

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include "fs/engine.h"
-#include "store/places.h"
+#include "snapshots/places.h"
 #include "store/store.h"
-#include "store/trees.h"
 #include "support/good.h"
 #include "support/world.h"
 #include "sweep.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {

@@ -59,7 +59,7 @@ class ChunkRoom : public test::MountedTest {
   void set_unchecked(Ino ino, std::string_view name, const Value& value) {
     const Status set = fixture_.call([&](Operation& op) {
       return fixture_.fs().engine().attempt(op, [&](Attempt& a) -> Status {
-        const store::InodePtr inode = TRY(a.inode(ino));
+        const changes::InodePtr inode = TRY(a.inode(ino));
         WriteLock lock(inode->mutex);
         TRY(a.admit({.record_bytes = 512 + value.size(), .places = 8, .item_bytes = value.size()}));
         a.staging().set_xattr(*inode, name, value, value.size());

@@ -5,12 +5,12 @@
 #include <future>
 #include <memory>
 
+#include "checkpoint/checkpoints.h"
+#include "device/faults.h"
 #include "fs/engine.h"
 #include "fs/maintenance.h"
 #include "fs/reaper.h"
 #include "io/holding_device.h"
-#include "store/checkpoints.h"
-#include "store/faults.h"
 #include "store/store.h"
 #include "support/crash_device.h"
 #include "support/fault_device.h"

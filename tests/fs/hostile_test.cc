@@ -10,7 +10,7 @@
 #include "format/record.h"
 #include "fs/engine.h"
 #include "log/log.h"
-#include "store/log_clock.h"
+#include "segments/log_clock.h"
 #include "store/store.h"
 #include "support/fs_fixture.h"
 

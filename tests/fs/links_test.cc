@@ -14,7 +14,7 @@ class Links : public test::MountedTest {
   void set_links(Ino ino, std::uint32_t count) {
     const Status set = fixture_.call([&](Operation& op) {
       return fixture_.fs().engine().attempt(op, [&](Attempt& a) -> Status {
-        const store::InodePtr inode = TRY(a.inode(ino));
+        const changes::InodePtr inode = TRY(a.inode(ino));
         WriteLock lock(inode->mutex);
         TRY(a.admit({.record_bytes = kFewRecordBytes, .places = kFewPlaces}));
         inode->attributes.nlink = count;

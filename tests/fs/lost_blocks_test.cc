@@ -6,10 +6,10 @@
 #include <cstring>
 #include <vector>
 
+#include "device/faults.h"
 #include "fs/filesystem.h"
 #include "image_tools.h"
 #include "io/mem_device.h"
-#include "store/faults.h"
 #include "store/store.h"
 #include "support/fault_device.h"
 #include "support/fs_fixture.h"
@@ -43,7 +43,7 @@ class LostBlocks : public testing::Test {
   }
   void damage(std::uint64_t block) { test::flip_bit(memory_, BlockAddr{places_[block]}, 100); }
   auto read(std::uint64_t first, std::uint64_t blocks) { return fixture_.read(file_, first * kBlockSize, blocks * kBlockSize); }
-  store::FaultCounts counts() { return fixture_.fs().status().faults; }
+  device::FaultCounts counts() { return fixture_.fs().status().faults; }
 
   io::MemDevice memory_{64u << 20};
   test::FaultDevice device_{memory_};

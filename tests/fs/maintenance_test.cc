@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/waiters.h"
+#include "checkpoint/checkpoints.h"
 #include "fs/engine.h"
 #include "fs/maintenance.h"
-#include "store/checkpoints.h"
-#include "store/counters.h"
+#include "segments/counters.h"
 #include "store/store.h"
-#include "store/waiters.h"
 #include "support/mounted_test.h"
 
 namespace varve::fs {

@@ -10,18 +10,18 @@
 #include <utility>
 #include <vector>
 
+#include "device/faults.h"
+#include "device/io_context.h"
 #include "fs/engine.h"
 #include "fs/node_reads.h"
 #include "fs/wait.h"
 #include "io/mem_device.h"
 #include "io/reactor.h"
-#include "log/io_context.h"
-#include "store/faults.h"
 #include "store/store.h"
-#include "store/tree/item_tree.h"
-#include "store/tree/node_cache.h"
-#include "store/trees.h"
 #include "support/fs_fixture.h"
+#include "tree/item_tree.h"
+#include "tree/node_cache.h"
+#include "tree/trees.h"
 
 namespace varve::fs {
 namespace {
@@ -112,19 +112,19 @@ class NodeReadsTest : public testing::Test {
     return static_cast<std::uint64_t>(std::ranges::count_if(all_, [](const Asked& asked) { return asked.got && asked.got->ok(); }));
   }
   // The leaves of the tree, in the order of keys.
-  std::vector<store::NodeWant> children() {
-    store::Trees& trees = fixture_.store().trees();
-    store::BlockingSource source(trees.cache(), device_);
-    const auto root = store::get_root(source, trees.own_view().inode_file).value();
+  std::vector<tree::NodeWant> children() {
+    tree::Trees& trees = fixture_.store().trees();
+    tree::BlockingSource source(trees.cache(), device_);
+    const auto root = tree::get_root(source, trees.own_view().inode_file).value();
     EXPECT_EQ(root->header().level, 1);
-    std::vector<store::NodeWant> wants;
+    std::vector<tree::NodeWant> wants;
     for (const auto& child : root->children()) wants.push_back({child.ref, format::TreeId::inode_file, 0});
     device_.reads.clear();
     return wants;
   }
   std::vector<std::uint64_t> leaves() {
     std::vector<std::uint64_t> addresses;
-    for (const store::NodeWant& want : children()) addresses.push_back(want.ref.address.v);
+    for (const tree::NodeWant& want : children()) addresses.push_back(want.ref.address.v);
     return addresses;
   }
 

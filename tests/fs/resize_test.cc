@@ -6,13 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "checkpoint/reshaping.h"
+#include "device/faults.h"
 #include "fs/clean_job.h"
 #include "fs/engine.h"
 #include "fs/resize_job.h"
 #include "io/mem_device.h"
-#include "log/segment_table.h"
-#include "store/faults.h"
-#include "store/reshaping.h"
+#include "segments/segment_table.h"
 #include "store/store.h"
 #include "support/good.h"
 #include "support/pattern.h"
@@ -162,7 +162,7 @@ TEST(ResizeLimits, no_limit_is_accepted_below_which_nothing_can_be_written) {
   std::uint64_t limit = store.segments().geometry().count;
   while (store.segments().end().clean_below(limit) > 1) --limit;
   for (; limit > 0 && store.segments().end().clean_below(limit) < 4; ++limit) {
-    const Result<bool> done = store.reshaping().retreat(limit, store::Space::Margin::least);
+    const Result<bool> done = store.reshaping().retreat(limit, space::Space::Margin::least);
     ASSERT_TRUE(done.ok()) << done.error().message();
     ASSERT_FALSE(*done) << store.segments().end().clean_below(limit) << " segments are clean below";
     ASSERT_FALSE(store.faults().read_only()) << store.faults().reason();

@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "changes/staging.h"
+#include "changes/unsealed.h"
 #include "fs/engine.h"
 #include "fs/maintenance.h"
 #include "log/log.h"
-#include "store/space.h"
-#include "store/staging.h"
+#include "space/space.h"
 #include "store/store.h"
-#include "store/unsealed.h"
 #include "support/mounted_test.h"
 #include "support/pattern.h"
 
@@ -97,7 +97,7 @@ TEST(SealTiming, ASyncIsRemembered) {
 class Young : public test::MountedTest {
  protected:
   static constexpr std::size_t kBytes = 8192;
-  const store::Unsealed& unsealed() { return fixture_.store().staging().unsealed(); }
+  const changes::Unsealed& unsealed() { return fixture_.store().staging().unsealed(); }
   std::uint64_t written() { return fixture_.store().log().chunks(); }
   static std::string name(int n) { return fmt::format("/{}", n); }
   void make(int n) {

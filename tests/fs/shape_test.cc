@@ -7,9 +7,9 @@
 #include "fs/wait.h"
 #include "io/mem_device.h"
 #include "store/store.h"
-#include "store/tree/node_cache.h"
-#include "store/trees.h"
 #include "support/mounted_test.h"
+#include "tree/node_cache.h"
+#include "tree/trees.h"
 
 namespace varve::fs {
 namespace {
@@ -170,7 +170,7 @@ TEST_F(Shape, allocating_in_a_cold_file_goes_on_where_it_was) {
   const Ino file = make_every_other(fixture, "/f");
   ASSERT_TRUE(fixture.unmount().ok());
   ASSERT_TRUE(fixture.mount().ok());
-  store::NodeCache& nodes = fixture.store().trees().cache();
+  tree::NodeCache& nodes = fixture.store().trees().cache();
   nodes.clear();
   const std::uint64_t leaves = kScattered / 250;  // at least
   const std::uint64_t gets = nodes.hits() + nodes.misses();

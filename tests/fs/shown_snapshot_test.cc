@@ -4,14 +4,14 @@
 #include <numeric>
 
 #include "io/mem_device.h"
-#include "store/snapshot_change.h"
+#include "snapshots/snapshot_change.h"
 #include "support/fs_fixture.h"
 #include "support/pattern.h"
 
 namespace varve::test {
 namespace {
 
-using Change = store::SnapshotChange;
+using Change = snapshots::SnapshotChange;
 
 class ShownSnapshot : public testing::Test {
  protected:

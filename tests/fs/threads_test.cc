@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
+#include "checkpoint/checkpoints.h"
 #include "fs/engine.h"
 #include "io/backends.h"
 #include "io/mem_device.h"
-#include "store/checkpoints.h"
 #include "store/store.h"
 #include "support/fs_fixture.h"
 #include "support/mounted_test.h"

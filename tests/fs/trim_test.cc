@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/checkpoints.h"
+#include "device/io_context.h"
 #include "fs/engine.h"
 #include "fs/maintenance.h"
 #include "fs/wait.h"
 #include "io/mem_device.h"
 #include "io/reactor.h"
-#include "log/io_context.h"
-#include "log/segment_table.h"
-#include "store/checkpoints.h"
+#include "segments/segment_table.h"
 #include "store/store.h"
 #include "support/fs_fixture.h"
 
@@ -84,7 +84,7 @@ class TrimTest : public testing::Test {
   }
 
   store::Store& store() { return fixture_.store(); }
-  log::SegmentTable& segments() { return store().segments(); }
+  segments::SegmentTable& segments() { return store().segments(); }
 
   SlowDiscards device_;
   test::ManualClock clock_;

@@ -34,7 +34,7 @@ TEST(Background, DoesNotBeginWhenItsParentHasEndedAlready) {
   if (first == 0) {
     starter = ::getpid();
     ::pthread_atfork(nullptr, end, wait_until_alone);
-    if (Background::start().ok()) *static_cast<std::atomic<bool>*>(page) = true;
+    if (daemon::Background::start().ok()) *static_cast<std::atomic<bool>*>(page) = true;
     ::_exit(0);
   }
   ASSERT_EQ(::waitpid(first, nullptr, 0), first);

@@ -33,7 +33,7 @@ class CacheLimitTest : public ::testing::Test {
 TEST_F(CacheLimitTest, IsInBytesWhereTheKernelTakesThese) {
   put("max_bytes", "600000000");
   put("strict_limit", "1");
-  CacheLimit limit(folder_, kOfAll);
+  daemon::CacheLimit limit(folder_, kOfAll);
   EXPECT_EQ(get("max_ratio"), "60");
   EXPECT_EQ(get("strict_limit"), "0");
   limit.set(5000);
@@ -45,7 +45,7 @@ TEST_F(CacheLimitTest, IsInBytesWhereTheKernelTakesThese) {
 
 // Linux 6.1 has neither of the two: without a narrow limit root's mount took far more than there was room for.
 TEST_F(CacheLimitTest, IsInHundredthsElsewhere) {
-  CacheLimit limit(folder_, kOfAll);
+  daemon::CacheLimit limit(folder_, kOfAll);
   EXPECT_EQ(get("max_ratio"), "60") << "there is room";
   limit.set(UINT64_MAX);
   EXPECT_EQ(get("max_ratio"), "60");
@@ -59,12 +59,12 @@ TEST_F(CacheLimitTest, IsInHundredthsElsewhere) {
 }
 
 TEST_F(CacheLimitTest, IsNarrowWhereTheKernelTellsNothing) {
-  CacheLimit limit(folder_, 0);
+  daemon::CacheLimit limit(folder_, 0);
   limit.set(4 * kMiB);
   EXPECT_EQ(get("max_ratio"), "1");
 }
 
-TEST(DirtyThreshold, IsTold) { EXPECT_GT(dirty_threshold(), kMiB); }
+TEST(DirtyThreshold, IsTold) { EXPECT_GT(daemon::dirty_threshold(), kMiB); }
 
 }  // namespace
 }  // namespace varve::fuse

@@ -33,18 +33,18 @@ class Runner {
     wanted_ = true;
     while (wanted_) std::this_thread::yield();
   }
-  std::shared_ptr<PlacedThread> placed;
+  std::shared_ptr<daemon::PlacedThread> placed;
 
  private:
   void run() {
-    placed_ = std::make_shared<PlacedThread>(0);
+    placed_ = std::make_shared<daemon::PlacedThread>(0);
     made_.set_value(placed_);
     while (!stopping_)
       if (wanted_) placed_->become_idle([this] { wanted_ = false; });
   }
-  std::shared_ptr<PlacedThread> placed_;  // of the thread
+  std::shared_ptr<daemon::PlacedThread> placed_;  // of the thread
   std::atomic<bool> wanted_{false};
-  std::promise<std::shared_ptr<PlacedThread>> made_;
+  std::promise<std::shared_ptr<daemon::PlacedThread>> made_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
@@ -60,7 +60,7 @@ TEST(IdleWatch, FreesAThreadThatStarves) {
     }
   });
   {
-    IdleWatch watch;
+    daemon::IdleWatch watch;
     watch.add(serving.placed);
     watch.look_after_idle();
     while (serving.placed->is_idle()) std::this_thread::yield();  // for ever, if nobody frees it

@@ -49,7 +49,7 @@ TEST(Intake, StreamsThatNobodySyncsKeepNoThreadFromServing) {
   test::ManualClock clock;
   fs::Options options;
   options.clock = &clock;
-  ServedMount mount({}, {.threads = 1, .request_bytes = Server::kLeastPerThread}, options);
+  ServedMount mount({}, {.threads = 1, .request_bytes = daemon::Server::kLeastPerThread}, options);
   mount.initialise();
   const auto file = mount.create(1, "f");
   clock.advance(10'000'000'000);  // after so long without a sync much may wait

@@ -41,7 +41,7 @@ class Journal : public ::testing::Test {
     return got < 0 ? "" : text.substr(0, static_cast<std::size_t>(got));
   }
   spdlog::logger logger() {
-    return {"varve", std::make_shared<JournalSink>(path_.string(), JournalSink::Fields{{"VARVE_DIRECTORY", "/mnt/a\nb"}})};
+    return {"varve", std::make_shared<daemon::JournalSink>(path_.string(), daemon::JournalSink::Fields{{"VARVE_DIRECTORY", "/mnt/a\nb"}})};
   }
 
   std::filesystem::path folder_, path_;

@@ -7,10 +7,6 @@
 #include <string>
 #include <vector>
 
-
-
-
-
 namespace varve::fuse {
 namespace {
 

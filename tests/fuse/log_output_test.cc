@@ -17,13 +17,13 @@ namespace {
 TEST(LogOutput, NoTwoDirectoriesShareAFile) {
   std::set<std::string> names;
   for (const char* const directory : {"/", "/a/b-c", "/a-b/c", "/a/b/c", "/a+b/c", "/a%2Bb/c", "/+"})
-    EXPECT_TRUE(names.insert(log_name(directory)).second) << directory;
-  EXPECT_EQ(log_name("/mnt/my-disk"), "mnt+my-disk.log");
+    EXPECT_TRUE(names.insert(daemon::log_name(directory)).second) << directory;
+  EXPECT_EQ(daemon::log_name("/mnt/my-disk"), "mnt+my-disk.log");
 }
 
 TEST(LogOutput, TheFileIsMadeWithTheFirstMessage) {
   const std::string path = std::filesystem::temp_directory_path() / ("varve-log." + std::to_string(::getpid()));
-  spdlog::logger log("test", std::make_shared<LateFileSink>(path));
+  spdlog::logger log("test", std::make_shared<daemon::LateFileSink>(path));
   log.flush();
   EXPECT_FALSE(std::filesystem::exists(path));
   log.info("something has happened");

@@ -16,23 +16,23 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-MountOptions parsed(std::string_view text) {
-  MountOptions options;
-  const Status status = parse_options(text, options);
+daemon::MountOptions parsed(std::string_view text) {
+  daemon::MountOptions options;
+  const Status status = daemon::parse_options(text, options);
   EXPECT_TRUE(status.ok()) << text << ": " << (status.ok() ? "" : status.error().message());
   return options;
 }
 
 std::string complaint(std::string_view text) {
-  MountOptions options;
-  const Status status = parse_options(text, options);
+  daemon::MountOptions options;
+  const Status status = daemon::parse_options(text, options);
   if (status.ok()) return "";
   EXPECT_TRUE(status.error().is(Errc::invalid));
   return status.error().message();
 }
 
 TEST(MountOptions, PoliciesHaveParameters) {
-  const MountOptions options = parsed("policy=mdc+d-choices:d=20,placement=sfs:groups=3");
+  const daemon::MountOptions options = parsed("policy=mdc+d-choices:d=20,placement=sfs:groups=3");
   EXPECT_EQ(options.fs.victims, "mdc+d-choices:d=20");
   EXPECT_EQ(options.fs.placement, "sfs:groups=3");
   EXPECT_THAT(complaint("policy=fancy"), HasSubstr("greedy"));
@@ -41,7 +41,7 @@ TEST(MountOptions, PoliciesHaveParameters) {
 }
 
 TEST(MountOptions, RulesOfRetentionHaveCommasOfTheirOwn) {
-  const MountOptions options = parsed("noatime,protect=1h,24h:1h,30d:1d,protect_every=10s,commit=7");
+  const daemon::MountOptions options = parsed("noatime,protect=1h,24h:1h,30d:1d,protect_every=10s,commit=7");
   EXPECT_EQ(options.fs.protection.window_text(), "1h,1d:1h,30d:1d");
   EXPECT_EQ(options.fs.protection.every_s, 10U);
   EXPECT_EQ(options.commit_seconds, 7U);
@@ -61,7 +61,7 @@ TEST(MountOptions, APluginIsLoadedByTheNameOfTheFileThatWasJudged) {
   std::ofstream(file) << "no shared object";
   files::permissions(file, files::perms::owner_read | files::perms::owner_write);
   files::create_symlink(file, folder / "link.so");
-  const auto real = check_loadable(folder / "link.so");
+  const auto real = daemon::check_loadable(folder / "link.so");
   const files::path before = files::current_path();
   files::current_path(folder);
   const std::string of_a_link = complaint("plugin=" + (folder / "link.so").string()), of_a_name = complaint("plugin=libm.so.6");
@@ -74,7 +74,7 @@ TEST(MountOptions, APluginIsLoadedByTheNameOfTheFileThatWasJudged) {
 }
 
 TEST(MountOptions, NothingMeansTheDefaults) {
-  const MountOptions options = parsed("");
+  const daemon::MountOptions options = parsed("");
   EXPECT_FALSE(options.fs.read_only);
   EXPECT_TRUE(options.wishes.writeback);
   EXPECT_TRUE(options.fs.cleaner);
@@ -94,7 +94,7 @@ TEST(MountOptions, TheLastWordOnSyncCounts) {
 }
 
 TEST(MountOptions, TakesWhatFstabMaySay) {
-  const MountOptions options = parsed(
+  const daemon::MountOptions options = parsed(
       "defaults,auto,noauto,nofail,_netdev,user,users,user=ann,x-systemd.automount,"
       "comment=x,default_permissions,uhelper=varve,,rw,atime,norelatime,nostrictatime,iversion,noiversion,mand,nomand,silent,loud");
   EXPECT_TRUE(options.kernel_flags.empty());
@@ -117,7 +117,7 @@ TEST(MountOptions, PassesTheKernelsFlagsOn) {
 }
 
 TEST(MountOptions, ReadsValues) {
-  const MountOptions options = parsed(
+  const daemon::MountOptions options = parsed(
       "memory=1G,writeback=off,cleaner=off,policy=greedy,threads=3,idle_threads=off,log=/varve.log,mlock,"
       "max_background=16,commit=7");
   EXPECT_EQ(options.commit_seconds, 7U);
@@ -126,7 +126,7 @@ TEST(MountOptions, ReadsValues) {
   EXPECT_FALSE(options.fs.cleaner);
   EXPECT_EQ(options.fs.victims, "greedy");
   EXPECT_EQ(options.server.threads, 3U);
-  EXPECT_EQ(options.server.idle_threads, IdleThreads::off);
+  EXPECT_EQ(options.server.idle_threads, daemon::IdleThreads::off);
   EXPECT_EQ(options.log_file, "/varve.log");
   EXPECT_TRUE(options.lock_memory);
   EXPECT_EQ(options.wishes.max_background, 16);
@@ -148,15 +148,15 @@ TEST(MountOptions, SaysWhatIsWrong) {
 }
 
 TEST(MountOptions, Sizes) {
-  EXPECT_EQ(*parse_size("4096"), 4096U);
-  EXPECT_EQ(*parse_size("3k"), 3U << 10);
-  EXPECT_EQ(*parse_size("2T"), std::uint64_t{2} << 40);
+  EXPECT_EQ(*daemon::parse_size("4096"), 4096U);
+  EXPECT_EQ(*daemon::parse_size("3k"), 3U << 10);
+  EXPECT_EQ(*daemon::parse_size("2T"), std::uint64_t{2} << 40);
   for (const char* text : {"", "K", "-1", "1.5G", "1GB", "99999999999T", "1 G"})
-    EXPECT_FALSE(parse_size(text).ok()) << text;
+    EXPECT_FALSE(daemon::parse_size(text).ok()) << text;
 }
 
 TEST(MountOptions, EveryOneIsExplained) {
-  for (const OptionHelp& help : option_help()) EXPECT_FALSE(std::string(help.text).empty()) << help.name;
+  for (const daemon::OptionHelp& help : daemon::option_help()) EXPECT_FALSE(std::string(help.text).empty()) << help.name;
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "changes/unsealed.h"
 #include "fuse/served_mount.h"
-#include "store/unsealed.h"
 
 namespace varve::fuse {
 namespace {
@@ -22,7 +22,7 @@ constexpr auto kPatience = std::chrono::seconds(300);  // only what hangs takes 
 // A payload that the filesystem goes on using; `alive` counts those that it has.
 class KeptPayload : public log::PayloadBuffer {
  public:
-  KeptPayload(AlignedBuffer bytes, std::atomic<int>& alive) : PayloadBuffer(1), bytes_(std::move(bytes)), alive_(alive) { ++alive_; }
+  KeptPayload(AlignedBuffer bytes, std::atomic<int>& alive) : log::PayloadBuffer(1), bytes_(std::move(bytes)), alive_(alive) { ++alive_; }
   ~KeptPayload() override { --alive_; }
 
  private:
@@ -163,7 +163,7 @@ class InPieces : public ::testing::Test {
   std::vector<std::unique_ptr<PieceMessage>> messages_;
   PieceTransport transport_;
   std::unique_ptr<ServedFilesystem> served_ =
-      std::make_unique<ServedFilesystem>(transport_, Wishes{}, ServerOptions{.threads = 1});
+      std::make_unique<ServedFilesystem>(transport_, Wishes{}, daemon::ServerOptions{.threads = 1});
 };
 
 TEST_F(InPieces, AreServedAndAnsweredInTheRoomThatTheyHave) {
@@ -178,7 +178,7 @@ TEST_F(InPieces, AreServedAndAnsweredInTheRoomThatTheyHave) {
 
 TEST_F(InPieces, APayloadThatIsKeptOutlivesItsMessage) {
   const std::uint64_t file = make("f");
-  constexpr std::uint64_t kOffset = store::Unsealed::kYoungBlocks * kBlockSize;  // what comes before is copied
+  constexpr std::uint64_t kOffset = changes::Unsealed::kYoungBlocks * kBlockSize;  // what comes before is copied
   Pieces write = write_of(file, kOffset, data_);
   write.keep = &kept_;
   ASSERT_EQ(call(write).error, 0);

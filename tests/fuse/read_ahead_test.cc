@@ -6,8 +6,8 @@
 
 #include <cstring>
 
+#include "device/io_context.h"
 #include "io/mem_device.h"
-#include "log/io_context.h"
 #include "support/fs_fixture.h"
 
 namespace varve::fuse {

@@ -6,9 +6,9 @@
 
 #include <future>
 
-#include "fuse/transport/device_transport.h"
-#include "fuse/fake_kernel.h"
 #include "daemon/server.h"
+#include "fuse/fake_kernel.h"
+#include "fuse/transport/device_transport.h"
 #include "io/mem_device.h"
 #include "support/fs_fixture.h"
 
@@ -27,15 +27,15 @@ inline fuse_init_in offer_of_a_kernel() {
 // `transport` must outlive it.
 class ServedFilesystem {
  public:
-  ServedFilesystem(Transport& transport, Wishes wishes, ServerOptions options, fs::Options fs_options = {}) {
+  ServedFilesystem(Transport& transport, Wishes wishes, daemon::ServerOptions options, fs::Options fs_options = {}) {
     EXPECT_TRUE(test::make_image(device_, {}).ok());
     fs_options.count_references = true;
     fs_ = std::move(fs::Filesystem::mount(device_, fs_options)).value();
     SessionSettings settings{wishes, &Clock::system(), "/mnt", "memory"};
     settings.read_ahead_bytes = options.read_ahead_bytes();
     session_ = std::make_unique<Session>(*fs_, transport, std::move(settings), [this](int error) { end_.set_value(error); });
-    options.idle_threads = IdleThreads::off;
-    server_ = std::make_unique<Server>(*session_, options);
+    options.idle_threads = daemon::IdleThreads::off;
+    server_ = std::make_unique<daemon::Server>(*session_, options);
   }
   ~ServedFilesystem() {
     server_->stop();
@@ -47,7 +47,7 @@ class ServedFilesystem {
 
   fs::Filesystem& fs() { return *fs_; }
   Session& session() { return *session_; }
-  Server& server() { return *server_; }
+  daemon::Server& server() { return *server_; }
   std::future<int> end() { return end_.get_future(); }
 
  private:
@@ -55,12 +55,12 @@ class ServedFilesystem {
   std::promise<int> end_;
   std::unique_ptr<fs::Filesystem> fs_;
   std::unique_ptr<Session> session_;
-  std::unique_ptr<Server> server_;
+  std::unique_ptr<daemon::Server> server_;
 };
 
 class ServedMount {
  public:
-  explicit ServedMount(Wishes wishes = {}, ServerOptions options = {.threads = 2}, fs::Options fs_options = {})
+  explicit ServedMount(Wishes wishes = {}, daemon::ServerOptions options = {.threads = 2}, fs::Options fs_options = {})
       : served_(transport_, std::move(wishes), std::move(options), std::move(fs_options)) {}
 
   void initialise(const fuse_init_in& offer = offer_of_a_kernel()) {
@@ -88,7 +88,7 @@ class ServedMount {
   FakeKernel& kernel() { return kernel_; }
   fs::Filesystem& fs() { return served_.fs(); }
   Session& session() { return served_.session(); }
-  Server& server() { return served_.server(); }
+  daemon::Server& server() { return served_.server(); }
   std::future<int> end() { return served_.end(); }
 
  private:

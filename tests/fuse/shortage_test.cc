@@ -41,9 +41,9 @@ void forbid_threads() {
 
 [[noreturn]] void place_without_a_thread_to_try() {
   drop_privileges();
-  IdleWatch watch;
+  daemon::IdleWatch watch;
   forbid_threads();
-  const CpuPlacement placement(IdleThreads::automatic, 0, &watch);
+  const daemon::CpuPlacement placement(daemon::IdleThreads::automatic, 0, &watch);
   std::_Exit(placement.is_idle() ? 4 : 0);
 }
 

@@ -6,11 +6,12 @@
 #include <sstream>
 
 #include "mkfs/writer.h"
+#include "remote/open_device.h"
 #include "shared/guarded.h"
 #include "varve/command.h"
-#include "varve/dump.h"
-#include "varve/status_text.h"
-#include "varve/top_text.h"
+#include "varve/observe/status_text.h"
+#include "varve/observe/top_text.h"
+#include "varve/rescue/dump.h"
 
 namespace varve::tool {
 namespace {
@@ -75,7 +76,7 @@ class SmallImage {
     }
     std::ofstream(path).close();
     std::filesystem::resize_file(path, 16 << 20);
-    EXPECT_TRUE(made.ok() && mkfs::write_filesystem(**io::open_device(path, {}), *made, {}).ok());
+    EXPECT_TRUE(made.ok() && mkfs::write_filesystem(**remote::open_device(path, {}), *made, {}).ok());
   }
   ~SmallImage() { std::filesystem::remove(path); }
   SmallImage(const SmallImage&) = delete;

@@ -20,16 +20,16 @@ using fuse::operator+;
 
 void options(Input input) {
   const std::string_view text(reinterpret_cast<const char*>(input.data()), input.size());
-  fuse::MountOptions options;
-  const Status parsed = fuse::parse_options(text, options);
+  daemon::MountOptions options;
+  const Status parsed = daemon::parse_options(text, options);
   require(parsed.ok() || !parsed.error().message().empty(), "an error without a message");
-  if (const auto size = fuse::parse_size(text); size.ok()) require(!text.empty(), "a size out of nothing");
+  if (const auto size = daemon::parse_size(text); size.ok()) require(!text.empty(), "a size out of nothing");
 }
 
 Seeds option_seeds() {
   Seeds seeds;
   std::string all;
-  for (const fuse::OptionHelp& option : fuse::option_help()) {
+  for (const daemon::OptionHelp& option : daemon::option_help()) {
     std::string name = option.name;
     if (const auto at = name.find('='); at != std::string::npos) name = name.substr(0, at) + "=1";
     seeds.push_back(bytes_of(name));

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "check/check.h"
+#include "checkpoint/superblocks.h"
 #include "format/image_mark.h"
 #include "repair/populated.h"
 #include "shared/recovery.h"
-#include "store/superblocks.h"
 
 namespace varve::image {
 namespace {
@@ -26,7 +26,7 @@ struct Copied {
 };
 
 format::Superblock super_of(io::BlockDevice& device) {
-  const auto found = store::read_superblocks(device);
+  const auto found = checkpoint::read_superblocks(device);
   EXPECT_TRUE(found.ok());
   return found.ok() ? found->best : format::Superblock();
 }

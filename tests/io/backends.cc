@@ -8,6 +8,7 @@
 
 #include "io/mem_device.h"
 #include "io/nbd_server.h"
+#include "remote/open_device.h"
 
 namespace varve::io::test {
 
@@ -94,7 +95,7 @@ Opened open_backend(Backend backend, std::uint64_t bytes) {
     const char* conf = std::getenv("VARVE_TEST_CEPH");
     if (!conf) return skip("no cluster is named: ctest -R mount_ceph starts one");
     opened.disk = std::make_unique<RbdDisk>(conf, bytes);
-    auto device = open_device(opened.disk->uri(), options);
+    auto device = remote::open_device(opened.disk->uri(), options);
     if (!device.ok()) ADD_FAILURE() << device.error().message();
     else opened.device = std::move(device).value();
     return opened;
@@ -104,7 +105,7 @@ Opened open_backend(Backend backend, std::uint64_t bytes) {
   if (backend == Backend::nbd || backend == Backend::nbd_on_poll) {
     if (!NbdServer::is_there()) return skip("no nbdkit here, or no libnbd in this build");
     opened.server = std::make_unique<NbdServer>(std::vector<std::string>{"memory", std::to_string(bytes)});
-    auto device = open_device(opened.server->uri(), options);
+    auto device = remote::open_device(opened.server->uri(), options);
     if (!device.ok()) ADD_FAILURE() << device.error().message();
     else opened.device = std::move(device).value();
     return opened;
@@ -112,7 +113,7 @@ Opened open_backend(Backend backend, std::uint64_t bytes) {
   const bool tmpfs = backend == Backend::uring_tmpfs;
   if (tmpfs && ::access("/dev/shm", W_OK) != 0) return skip("no /dev/shm");
   opened.image = std::make_unique<TempImage>(bytes, tmpfs ? "/dev/shm" : TempImage::temp_directory());
-  auto device = open_device(opened.image->path(), options);
+  auto device = remote::open_device(opened.image->path(), options);
   if (!device.ok()) {
     ADD_FAILURE() << device.error().message();
   } else {

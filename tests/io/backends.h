@@ -48,34 +48,34 @@ struct Opened {
   std::unique_ptr<TempImage> image;
   std::unique_ptr<NbdServer> server;
   std::unique_ptr<RbdDisk> disk;
-  std::unique_ptr<BlockDevice> device;
+  std::unique_ptr<io::BlockDevice> device;
 };
 
 // Adds a skip or failure to the running test and returns no device when that cannot be had.
 Opened open_backend(Backend backend, std::uint64_t bytes);
-std::unique_ptr<Reactor> make_reactor(Backend backend, unsigned depth = 256);
+std::unique_ptr<io::Reactor> make_reactor(Backend backend, unsigned depth = 256);
 
 // Runs the reactor until nothing is in flight.
-void drain(Reactor& reactor);
+void drain(io::Reactor& reactor);
 
 // Requests with their buffers, to be submitted in any number.
 class Batch {
  public:
-  IoRequest& read(std::uint64_t block, std::size_t blocks = 1);
-  IoRequest& write(std::uint64_t block, std::uint64_t seed, std::size_t blocks = 1);
-  IoRequest& flush();
-  IoRequest& discard(std::uint64_t block, std::uint64_t blocks);
+  io::IoRequest& read(std::uint64_t block, std::size_t blocks = 1);
+  io::IoRequest& write(std::uint64_t block, std::uint64_t seed, std::size_t blocks = 1);
+  io::IoRequest& flush();
+  io::IoRequest& discard(std::uint64_t block, std::uint64_t blocks);
 
-  void submit_all(BlockDevice& device, Reactor& reactor);
+  void submit_all(io::BlockDevice& device, io::Reactor& reactor);
   std::size_t completed() const { return completed_; }
   std::size_t failed() const;
   std::byte* data(std::size_t index) { return buffers_[index].data(); }
-  IoRequest& operator[](std::size_t index) { return requests_[index]; }
+  io::IoRequest& operator[](std::size_t index) { return requests_[index]; }
 
  private:
-  IoRequest& add(IoKind kind, std::uint64_t block, std::size_t blocks);
+  io::IoRequest& add(io::IoKind kind, std::uint64_t block, std::size_t blocks);
 
-  std::deque<IoRequest> requests_;
+  std::deque<io::IoRequest> requests_;
   std::deque<AlignedBuffer> buffers_;
   std::size_t completed_ = 0;
 };
@@ -88,8 +88,8 @@ bool is_zero(const std::byte* data, std::size_t bytes);
 constexpr std::uint64_t kSmallBytes = 4 << 20;  // a device for tests of a few writes
 
 // Blocks with that pattern, written one after the other; a block has a pattern, or with seed 0 is zero.
-Status put(BlockDevice& device, std::uint64_t block, std::uint64_t seed, std::size_t blocks = 1);
-bool block_has(BlockDevice& device, std::uint64_t block, std::uint64_t seed);
-bool block_has(const MemDevice& device, std::uint64_t block, std::uint64_t seed);
+Status put(io::BlockDevice& device, std::uint64_t block, std::uint64_t seed, std::size_t blocks = 1);
+bool block_has(io::BlockDevice& device, std::uint64_t block, std::uint64_t seed);
+bool block_has(const io::MemDevice& device, std::uint64_t block, std::uint64_t seed);
 
 }  // namespace varve::io::test

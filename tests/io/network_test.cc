@@ -15,9 +15,10 @@
 
 #include "io/backends.h"
 #include "io/nbd_server.h"
-#include "io/network/nbd_device.h"
-#include "io/network/nbd_trust.h"
-#include "io/network/write_journal.h"
+#include "remote/nbd_device.h"
+#include "remote/nbd_trust.h"
+#include "remote/open_device.h"
+#include "remote/write_journal.h"
 #include "support/waiting.h"
 
 namespace varve::io::test {
@@ -37,19 +38,20 @@ class Network : public testing::Test {
     if (!NbdServer::is_there()) GTEST_SKIP() << "no nbdkit here";
   }
 
-  std::unique_ptr<NbdDevice> open(const NbdServer& server, NbdSettings settings = {}, Access access = Access::read_write) {
+  std::unique_ptr<remote::NbdDevice> open(const NbdServer& server, remote::NbdSettings settings = {},
+                                          io::Access access = io::Access::read_write) {
     settings.uri = server.uri();
-    auto device = NbdDevice::open(settings, access);
+    auto device = remote::NbdDevice::open(settings, access);
     EXPECT_TRUE(device.ok()) << device.error().message();
     return device.ok() ? std::move(device).value() : nullptr;
   }
 
-  static Status write(BlockDevice& device, std::uint64_t block, std::uint64_t pattern, std::size_t blocks = 1) {
+  static Status write(io::BlockDevice& device, std::uint64_t block, std::uint64_t pattern, std::size_t blocks = 1) {
     AlignedBuffer data(blocks * kBlockSize);
     fill_pattern(data.data(), block, pattern, blocks);
     return device.write(block * kBlockSize, data.span());
   }
-  static bool holds(BlockDevice& device, std::uint64_t block, std::uint64_t pattern, std::size_t blocks = 1) {
+  static bool holds(io::BlockDevice& device, std::uint64_t block, std::uint64_t pattern, std::size_t blocks = 1) {
     AlignedBuffer data(blocks * kBlockSize);
     return device.read(block * kBlockSize, data.span()).ok() && has_pattern(data.data(), block, pattern, blocks);
   }
@@ -58,7 +60,7 @@ class Network : public testing::Test {
 // --- the journal ------------------------------------------------------------------------------------------------------
 
 TEST(WriteJournal, KeepsUntilAFlushThatBeganAfterTheAcknowledgement) {
-  WriteJournal journal(16 * kBlockSize);
+  remote::WriteJournal journal(16 * kBlockSize);
   auto* first = journal.add(0, kBlockSize);
   auto* second = journal.add(kBlockSize, kBlockSize);
   journal.acknowledge(*first);
@@ -73,20 +75,20 @@ TEST(WriteJournal, KeepsUntilAFlushThatBeganAfterTheAcknowledgement) {
 }
 
 TEST(WriteJournal, ADurableWriteOverOneThatIsNotIsKept) {
-  WriteJournal journal(16 * kBlockSize);
+  remote::WriteJournal journal(16 * kBlockSize);
   auto* first = journal.add(0, 2 * kBlockSize);
   journal.acknowledge(*first);
   auto* second = journal.add(kBlockSize, kBlockSize);
   journal.acknowledge_durable(*second);
-  EXPECT_EQ(second->state, WriteJournal::State::acknowledged) << "the first would be repeated over it";
+  EXPECT_EQ(second->state, remote::WriteJournal::State::acknowledged) << "the first would be repeated over it";
   auto* third = journal.add(5 * kBlockSize, kBlockSize);
   journal.acknowledge_durable(*third);
-  EXPECT_EQ(third->state, WriteJournal::State::safe);
+  EXPECT_EQ(third->state, remote::WriteJournal::State::safe);
 }
 
 TEST(WriteJournal, IsFullUntilTheOldestIsSafe) {
-  WriteJournal journal(16 * kBlockSize);
-  std::vector<WriteJournal::Entry*> entries;
+  remote::WriteJournal journal(16 * kBlockSize);
+  std::vector<remote::WriteJournal::Entry*> entries;
   while (auto* entry = journal.add(entries.size() * kBlockSize, 3 * kBlockSize)) entries.push_back(entry);
   EXPECT_EQ(entries.size(), 5U);
   journal.drop(*entries[1]);
@@ -98,14 +100,14 @@ TEST(WriteJournal, IsFullUntilTheOldestIsSafe) {
 }
 
 TEST(WriteJournal, RandomUseNeverOverlaps) {
-  WriteJournal journal(64 * kBlockSize);
+  remote::WriteJournal journal(64 * kBlockSize);
   std::mt19937 random(7);
   for (int step = 0; step < 20000; ++step) {
     const std::uint32_t length = (1 + random() % 16) * kBlockSize;
     if (auto* entry = journal.add(step, length)) std::memset(entry->data, step % 251, length), entry->waiter = entry->data + step % 251;
-    std::vector<WriteJournal::Entry*> all;
+    std::vector<remote::WriteJournal::Entry*> all;
     for (auto& entry : journal.entries()) {
-      if (entry.state == WriteJournal::State::safe) continue;
+      if (entry.state == remote::WriteJournal::State::safe) continue;
       const auto byte = std::byte(static_cast<std::byte*>(entry.waiter) - entry.data);
       ASSERT_TRUE(entry.data[0] == byte && entry.data[entry.length - 1] == byte) << step;
       all.push_back(&entry);
@@ -119,7 +121,7 @@ TEST(WriteJournal, RandomUseNeverOverlaps) {
 // --- what is refused --------------------------------------------------------------------------------------------------
 
 TEST_F(Network, NamesWhatCannotBeReached) {
-  const auto device = open_device("nbd+unix:///?socket=/tmp/varve-nbd-nowhere", {.patience_s = 2});
+  const auto device = remote::open_device("nbd+unix:///?socket=/tmp/varve-nbd-nowhere", {.patience_s = 2});
   ASSERT_FALSE(device.ok());
   EXPECT_NE(device.error().message().find("nbd+unix:///?socket=/tmp/varve-nbd-nowhere: no connection"), std::string::npos)
       << device.error().message();
@@ -130,8 +132,8 @@ TEST(NbdTrust, AServerMustBeKnownBySomething) {
   std::string folder = "/tmp/varve-trust a-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const std::string escaped = "/tmp/varve-trust%20a" + folder.substr(folder.rfind('-'));
-  const auto named = [&](const std::string& rest) { return check_trust("nbds://host/export" + rest); };
-  EXPECT_TRUE(check_trust("nbd://host/?tls-certificates=/nowhere").ok()) << "nothing is promised there";
+  const auto named = [&](const std::string& rest) { return remote::check_trust("nbds://host/export" + rest); };
+  EXPECT_TRUE(remote::check_trust("nbd://host/?tls-certificates=/nowhere").ok()) << "nothing is promised there";
   EXPECT_TRUE(named("?tls-certificates=" + escaped).fails_with(Errc::invalid)) << "an empty folder";
   EXPECT_TRUE(named("?tls-certificates=/nowhere").fails_with(Errc::invalid));
   std::ofstream(folder + "/ca-cert.pem") << "any";
@@ -140,15 +142,15 @@ TEST(NbdTrust, AServerMustBeKnownBySomething) {
   EXPECT_TRUE(named("?not-tls-certificates=" + escaped).fails_with(Errc::invalid) || ::access("/etc/pki/libnbd/ca-cert.pem", R_OK) == 0);
   EXPECT_TRUE(named("?tls-psk-file=/nowhere/keys").fails_with(Errc::invalid));
   EXPECT_TRUE(named("?tls-psk-file=" + escaped + "/ca-cert.pem").ok()) << "libnbd looks for the key in it";
-  EXPECT_TRUE(check_trust("nbds+unix:///export?socket=x;tls-certificates=" + escaped).ok());
+  EXPECT_TRUE(remote::check_trust("nbds+unix:///export?socket=x;tls-certificates=" + escaped).ok());
   std::filesystem::remove_all(folder);
 }
 
 TEST_F(Network, ReadOnlyExports) {
   const NbdServer server({"-r", "memory", "8M"});
-  const auto writer = open_device(server.uri(), {});
+  const auto writer = remote::open_device(server.uri(), {});
   EXPECT_TRUE(writer.fails_with(Errc::read_only));
-  const auto reader = open_device(server.uri(), {.access = Access::read_only});
+  const auto reader = remote::open_device(server.uri(), {.access = io::Access::read_only});
   ASSERT_TRUE(reader.ok()) << reader.error().message();
   EXPECT_FALSE(write(**reader, 0, 1).ok());
 }
@@ -156,14 +158,14 @@ TEST_F(Network, ReadOnlyExports) {
 TEST_F(Network, NothingIsWrittenWhereNothingCanBeMadeSafe) {
   const NbdServer server({"eval", "get_size=echo 8388608", "pread=dd if=/dev/zero count=$3 iflag=count_bytes", "pwrite=cat >/dev/null",
                           "can_write=exit 0", "can_flush=exit 3"});
-  EXPECT_TRUE(open_device(server.uri(), {}).fails_with(Errc::unsupported));
-  EXPECT_TRUE(open_device(server.uri(), {.access = Access::read_only}).ok());
+  EXPECT_TRUE(remote::open_device(server.uri(), {}).fails_with(Errc::unsupported));
+  EXPECT_TRUE(remote::open_device(server.uri(), {.access = io::Access::read_only}).ok());
 }
 
 TEST_F(Network, BlocksThatAreTooLarge) {
   const NbdServer server({"--filter=blocksize-policy", "memory", "8M", "blocksize-minimum=8192", "blocksize-preferred=65536",
                           "blocksize-error-policy=error"});
-  EXPECT_TRUE(open_device(server.uri(), {}).fails_with(Errc::unsupported));
+  EXPECT_TRUE(remote::open_device(server.uri(), {}).fails_with(Errc::unsupported));
 }
 
 TEST_F(Network, SmallRequestsOnly) {
@@ -224,7 +226,7 @@ TEST_F(Network, WhatWasNotFlushedSurvivesAServerThatForgets) {
 
 TEST_F(Network, AStreamFitsThroughASmallJournal) {
   const NbdServer server({"memory", "64M"});
-  NbdSettings settings;
+  remote::NbdSettings settings;
   settings.journal_bytes = 1 << 20;
   const auto device = open(server, settings);
   ASSERT_TRUE(write(*device, 1, 5, 12000).ok());
@@ -234,7 +236,7 @@ TEST_F(Network, AStreamFitsThroughASmallJournal) {
 // Stopped for moments, and once killed by a server that forgets everything, before anything was flushed.
 TEST_F(Network, PausesUnderLoad) {
   NbdServer server({"memory", "64M"});
-  NbdSettings settings;
+  remote::NbdSettings settings;
   settings.journal_bytes = 512 << 20;  // nothing is flushed by itself
   const auto device = open(server, settings);
   constexpr unsigned kThreads = 3, kPauses = 8;
@@ -314,7 +316,7 @@ TEST_F(Network, DeathsOfAFileServerUnderLoad) {
   for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(failures, 0U);
   ASSERT_TRUE(device->flush().ok()) << device->refusal();
-  const auto file = open_device(image.path(), {});
+  const auto file = remote::open_device(image.path(), {});
   for (unsigned part = 0; part < 3; ++part)
     for (std::uint64_t at = 0; at < kPart; ++at) {
       if (newest[part][at] == 0) continue;
@@ -326,7 +328,7 @@ TEST_F(Network, DeathsOfAFileServerUnderLoad) {
 
 TEST_F(Network, AServerThatStaysAwayIsAFailedDevice) {
   NbdServer server({"memory", "8M"});
-  NbdSettings settings;
+  remote::NbdSettings settings;
   settings.patience_ns = 5 * kSecond;  // a busy machine answers within it
   const auto device = open(server, settings);
   ASSERT_TRUE(write(*device, 1, 1).ok());
@@ -345,7 +347,7 @@ TEST_F(Network, AServerThatStaysAwayIsAFailedDevice) {
 
 TEST_F(Network, AServerThatSaysNothingIsAFailedDevice) {
   const NbdServer server({"memory", "8M"});
-  NbdSettings settings;
+  remote::NbdSettings settings;
   settings.patience_ns = 5 * kSecond;  // a busy machine answers within it
   const auto device = open(server, settings);
   ASSERT_TRUE(write(*device, 1, 1).ok());
@@ -369,7 +371,7 @@ TEST_F(Network, AnExportThatHasShrunkIsNotWrittenTo) {
 
 // --- the guard --------------------------------------------------------------------------------------------------------
 
-class ScriptedGuard : public WriteGuard {
+class ScriptedGuard : public io::WriteGuard {
  public:
   Verdict may_send(std::uint64_t looked_after_ns) override {
     asked_after = looked_after_ns;
@@ -389,19 +391,19 @@ TEST_F(Network, NothingIsRepeatedBeforeTheGuardHasLooked) {
   device->ask(&guard);
   ASSERT_TRUE(write(*device, 1, 1).ok());
   EXPECT_EQ(guard.asked_after, 0U);
-  guard.verdict = WriteGuard::Verdict::not_now;
+  guard.verdict = io::WriteGuard::Verdict::not_now;
   server.kill();
   server.start();
   varve::test::wait_until([&] { return guard.wished > 0; });
   EXPECT_NE(guard.asked_after, 0U);
-  IoRequest look;
+  io::IoRequest look;
   AlignedBuffer data(kBlockSize);
   look.by_guard = true;
   look.offset = kBlockSize;
   look.add(data.data(), data.size());
   ASSERT_EQ(device->execute(look), 0) << "the guard itself is not held back";
   EXPECT_TRUE(is_zero(data.data(), data.size())) << "and sees what is there before anything is repeated";
-  guard.verdict = WriteGuard::Verdict::yes;
+  guard.verdict = io::WriteGuard::Verdict::yes;
   EXPECT_TRUE(holds(*device, 1, 1));
   device->ask(nullptr);
 }
@@ -420,7 +422,7 @@ class FadingGuard : public ScriptedGuard {
 TEST_F(Network, WhatTheGuardHoldsForEverHasFailed) {
   const NbdServer server({"memory", "64M"});
   FadingGuard guard;
-  NbdSettings settings;
+  remote::NbdSettings settings;
   settings.patience_ns = 5 * kSecond;  // a busy machine answers within it
   settings.journal_bytes = 1 << 20;
   const auto device = open(server, settings);
@@ -439,8 +441,8 @@ TEST_F(Network, WhatTheGuardHoldsForEverHasFailed) {
 TEST_F(Network, WhatTheGuardHeldIsForgottenWhenItHasLooked) {
   const NbdServer server({"memory", "8M"});
   ScriptedGuard guard;
-  guard.verdict = WriteGuard::Verdict::not_now;
-  NbdSettings settings;
+  guard.verdict = io::WriteGuard::Verdict::not_now;
+  remote::NbdSettings settings;
   settings.patience_ns = 5 * kSecond;  // a busy machine answers within it
   const auto device = open(server, settings);
   device->ask(&guard);
@@ -450,7 +452,7 @@ TEST_F(Network, WhatTheGuardHeldIsForgottenWhenItHasLooked) {
   batch.submit_all(*device, *reactor);
   reactor->kick();
   varve::test::wait_until([&] { return guard.wished > 0; });
-  guard.verdict = WriteGuard::Verdict::yes;
+  guard.verdict = io::WriteGuard::Verdict::yes;
   drain(*reactor);
   EXPECT_EQ(batch.failed(), 0U);
   const auto looked = std::chrono::steady_clock::now();
@@ -466,7 +468,7 @@ TEST_F(Network, WhatIsAnothersIsNotWritten) {
   const auto device = open(server);
   device->ask(&guard);
   ASSERT_TRUE(write(*device, 1, 1).ok());
-  guard.verdict = WriteGuard::Verdict::never;
+  guard.verdict = io::WriteGuard::Verdict::never;
   server.kill();
   server.start();
   EXPECT_FALSE(write(*device, 2, 1).ok());
@@ -480,9 +482,9 @@ TEST_F(Network, TheGuardsWritesAreNotRepeated) {
   NbdServer server({"memory", "8M"});
   const auto device = open(server);
   server.kill();
-  IoRequest answer;
+  io::IoRequest answer;
   AlignedBuffer data(kBlockSize);
-  answer.kind = IoKind::write;
+  answer.kind = io::IoKind::write;
   answer.by_guard = true;
   answer.add(data.data(), data.size());
   EXPECT_EQ(device->execute(answer), ENOTCONN) << "which says nothing about the device";

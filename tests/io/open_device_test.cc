@@ -25,15 +25,15 @@
 #include "io/block_device.h"
 #include "io/file_device.h"
 #include "io/write_guard.h"
+#include "remote/open_device.h"
 
 namespace varve::io::test {
 namespace {
 
 using testing::HasSubstr;
 
-
 void expect_refusal(const std::string& path, const OpenOptions& options, Errc code, const std::string& words) {
-  const auto device = open_device(path, options);
+  const auto device = remote::open_device(path, options);
   ASSERT_FALSE(device.ok()) << path;
   EXPECT_EQ(name_of(device.error().code()), std::string(name_of(code)));
   EXPECT_THAT(device.error().message(), HasSubstr(path));
@@ -85,7 +85,7 @@ TEST(OpenDevice, TooSmall) {
 
 TEST(OpenDevice, SizeIsRoundedDown) {
   const TempImage image(2 * kBlockSize + 100);
-  const auto device = open_device(image.path(), {});
+  const auto device = remote::open_device(image.path(), {});
   ASSERT_TRUE(device.ok()) << device.error().message();
   EXPECT_EQ((*device)->geometry().size_bytes, 2 * kBlockSize);
 }
@@ -102,7 +102,7 @@ TEST(OpenDevice, PermissionDenied) {
   expect_refusal(image.path(), {}, Errc::access, "permission denied");
   OpenOptions options;
   options.access = Access::read_only;
-  EXPECT_TRUE(open_device(image.path(), options).ok());
+  EXPECT_TRUE(remote::open_device(image.path(), options).ok());
 }
 
 TEST(OpenDevice, ReadOnlyRefusesChanges) {
@@ -111,7 +111,7 @@ TEST(OpenDevice, ReadOnlyRefusesChanges) {
     OpenOptions options;
     options.access = Access::read_only;
     options.force_threads = threads;
-    const auto device = open_device(image.path(), options);
+    const auto device = remote::open_device(image.path(), options);
     ASSERT_TRUE(device.ok());
     EXPECT_TRUE((*device)->read_only());
     AlignedBuffer data = AlignedBuffer::zeroed(kBlockSize);
@@ -126,17 +126,17 @@ TEST(OpenDevice, OneWriterOrManyReaders) {
   OpenOptions reader;
   reader.access = Access::read_only;
   {
-    const auto writer = open_device(image.path(), {});
+    const auto writer = remote::open_device(image.path(), {});
     ASSERT_TRUE(writer.ok());
     expect_refusal(image.path(), {}, Errc::in_use, "in use");
     expect_refusal(image.path(), reader, Errc::in_use, "in use");
     OpenOptions careless;
     careless.exclusive = false;
-    EXPECT_TRUE(open_device(image.path(), careless).ok());
+    EXPECT_TRUE(remote::open_device(image.path(), careless).ok());
   }
   {
-    const auto one = open_device(image.path(), reader);
-    const auto two = open_device(image.path(), reader);
+    const auto one = remote::open_device(image.path(), reader);
+    const auto two = remote::open_device(image.path(), reader);
     EXPECT_TRUE(one.ok());
     EXPECT_TRUE(two.ok());
     expect_refusal(image.path(), {}, Errc::in_use, "in use");
@@ -146,7 +146,7 @@ TEST(OpenDevice, OneWriterOrManyReaders) {
 TEST(OpenDevice, TheLockGoesWithTheDevice) {
   const TempImage image(kMiB);
   for (int i = 0; i < 100; ++i) {
-    const auto device = open_device(image.path(), {});
+    const auto device = remote::open_device(image.path(), {});
     ASSERT_TRUE(device.ok()) << device.error().message();
     const auto reactor = Reactor::make();
     Batch batch;
@@ -161,18 +161,18 @@ TEST(OpenDevice, EnvironmentOverrides) {
   const TempImage image(kMiB);
   {
     const Environment threads("VARVE_IO", "threads");
-    const auto device = open_device(image.path(), {});
+    const auto device = remote::open_device(image.path(), {});
     ASSERT_TRUE(device.ok());
     EXPECT_EQ((*device)->geometry().backend, "threads");
   }
   {
     const Environment buffered("VARVE_IO_BUFFERED", "1");
-    const auto device = open_device(image.path(), {});
+    const auto device = remote::open_device(image.path(), {});
     ASSERT_TRUE(device.ok());
     EXPECT_FALSE((*device)->geometry().direct);
   }
   if (Reactor::probe_ring() != 0) GTEST_SKIP() << "no io_uring here";
-  const auto device = open_device(image.path(), {});
+  const auto device = remote::open_device(image.path(), {});
   ASSERT_TRUE(device.ok());
   EXPECT_EQ((*device)->geometry().backend, "io_uring");
 }
@@ -217,7 +217,7 @@ TEST(OpenDevice, ThreadsWhereRingsAreForbidden) {
   const TempImage image(kMiB);
   in_child([&] {
     if (!forbid_io_uring()) return 1;
-    const auto device = open_device(image.path(), {});
+    const auto device = remote::open_device(image.path(), {});
     if (!device.ok()) return 2;
     if ((*device)->geometry().backend != "threads") return 3;
     return writes_and_reads(**device) ? 0 : 4;
@@ -227,7 +227,7 @@ TEST(OpenDevice, ThreadsWhereRingsAreForbidden) {
 TEST(OpenDevice, ThreadsForAQueueThatFindsNoRing) {
   const TempImage image(kMiB);
   in_child([&] {
-    const auto device = open_device(image.path(), {});
+    const auto device = remote::open_device(image.path(), {});
     if (!device.ok()) return 1;
     if (!forbid_io_uring()) return 2;
     return writes_and_reads(**device) ? 0 : 3;
@@ -239,7 +239,7 @@ TEST(OpenDevice, AFileThatShrankGivesErrorsNotData) {
     const TempImage image(kMiB);
     OpenOptions options;
     options.force_threads = threads;
-    const auto device = open_device(image.path(), options);
+    const auto device = remote::open_device(image.path(), options);
     ASSERT_TRUE(device.ok());
     ASSERT_EQ(::truncate(image.path().c_str(), kMiB / 2), 0);
     AlignedBuffer data(4 * kBlockSize);
@@ -266,7 +266,7 @@ TEST(OpenDevice, WritesThatWaitForAThreadAreAskedAboutWhenTheyAreSent) {
   const TempImage image(kMiB);
   OpenOptions options;
   options.force_threads = true;
-  const auto device = open_device(image.path(), options);
+  const auto device = remote::open_device(image.path(), options);
   ASSERT_TRUE(device.ok());
   for (const Verdict verdict : {Verdict::never, Verdict::yes}) {
     LateGuard guard(verdict);
@@ -339,7 +339,7 @@ TEST(BlockDeviceFile, ReadsWritesFlushesDiscards) {
   for (const bool threads : {false, true}) {
     OpenOptions options;
     options.force_threads = threads;
-    const auto device = open_device(loop.path(), options);
+    const auto device = remote::open_device(loop.path(), options);
     ASSERT_TRUE(device.ok()) << device.error().message();
     const Geometry& geometry = (*device)->geometry();
     EXPECT_TRUE(geometry.is_block_device);
@@ -376,7 +376,7 @@ TEST(BlockDeviceFile, TheLeaseIsReadPastThePageCache) {
   OpenOptions options;
   options.buffered = true;
   options.exclusive = false;
-  const auto device = open_device(loop.path(), options), second = open_device(other.path(), options);
+  const auto device = remote::open_device(loop.path(), options), second = remote::open_device(other.path(), options);
   ASSERT_TRUE(device.ok() && second.ok());
   AlignedBuffer bytes(4 * kBlockSize), written(kBlockSize);
   ASSERT_TRUE((*device)->read(0, bytes.span()).ok());
@@ -394,7 +394,7 @@ TEST(BlockDeviceFile, PoolDiscardsForARingThatCannot) {
   const TempImage image(16 * kMiB);
   const Loop loop(image.path());
   NEED_LOOP(loop);
-  const auto device = open_device(loop.path(), {});
+  const auto device = remote::open_device(loop.path(), {});
   ASSERT_TRUE(device.ok()) << device.error().message();
   auto* file = dynamic_cast<FileDevice*>(device->get());
   if (!file || file->geometry().backend != "io_uring" || !file->geometry().supports_discard) GTEST_SKIP() << "needs io_uring and discard";
@@ -414,7 +414,7 @@ TEST(BlockDeviceFile, SecondUseIsRefusedWithTheReason) {
   const Loop loop(image.path());
   NEED_LOOP(loop);
   {
-    const auto device = open_device(loop.path(), {});
+    const auto device = remote::open_device(loop.path(), {});
     ASSERT_TRUE(device.ok()) << device.error().message();
     expect_refusal(loop.path(), {}, Errc::in_use, "in use");
     // The kernel can still claim it for a mount: the daemon must not stand in its way.
@@ -453,7 +453,7 @@ TEST(BlockDeviceFile, WriteProtected) {
   expect_refusal(loop.path(), {}, Errc::read_only, "write-protected");
   OpenOptions options;
   options.access = Access::read_only;
-  EXPECT_TRUE(open_device(loop.path(), options).ok());
+  EXPECT_TRUE(remote::open_device(loop.path(), options).ok());
   protect = 0;
   ::ioctl(loop.fd(), BLKROSET, &protect);
 }

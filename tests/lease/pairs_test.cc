@@ -21,6 +21,7 @@
 #include "format/make.h"
 #include "io/mem_device.h"
 #include "lease/leased_device.h"
+#include "remote/open_device.h"
 
 namespace varve::lease {
 namespace {
@@ -67,7 +68,7 @@ class User {
     rest(15 * kMillisecond);
     io::OpenOptions options;
     options.exclusive = random_.next() % 2 == 0;
-    auto opened = io::open_device(path_, options);
+    auto opened = remote::open_device(path_, options);
     if (!opened.ok()) return {opened.fails_with(Errc::in_use) ? End::refused : End::failed, 0};
     auto held = LeasedDevice::hold(std::move(opened).value(), {"pairs", ""}, kQuick);
     if (!held.ok()) return {held.fails_with(Errc::in_use) ? End::refused : End::failed, 0};
@@ -148,7 +149,7 @@ TEST(Pairs, OfRandomOpeningsWriteOneHistory) {
     parameters.device_blocks = kImageBytes / kBlockSize;
     AlignedBuffer block(kBlockSize);
     format::encode_superblock(format::make_filesystem(parameters, random)->super, block.span());
-    ASSERT_TRUE((*io::open_device(image, {}))->write(0, block.span()).ok());
+    ASSERT_TRUE((*remote::open_device(image, {}))->write(0, block.span()).ok());
   }
   std::uint64_t length = 0;
   std::map<End, int> ends;
@@ -164,7 +165,7 @@ TEST(Pairs, OfRandomOpeningsWriteOneHistory) {
       ASSERT_NE(told.end, End::violated) << "pair " << i << ": two wrote at the same time";
       ASSERT_NE(told.end, End::failed) << "pair " << i;
     }
-    const auto device = io::open_device(image, {.access = io::Access::read_only});
+    const auto device = remote::open_device(image, {.access = io::Access::read_only});
     ASSERT_TRUE(device.ok());
     ASSERT_EQ(read_history(**device)->length, length) << "pair " << i << ": one history was written over the other";
   }

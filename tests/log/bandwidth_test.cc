@@ -1,13 +1,12 @@
 // The bound of writes in flight follows the device.
-#include "log/bandwidth.h"
+#include "device/bandwidth.h"
 
 #include <gtest/gtest.h>
 
 #include "base/types.h"
 
-namespace varve::log {
+namespace varve::device {
 namespace {
-
 
 // A device that writes one MiB in `ns_per_mib`, kept busy as far as the bound allows.
 void stream(Bandwidth& bandwidth, std::uint64_t mib, std::uint64_t ns_per_mib) {
@@ -80,4 +79,4 @@ TEST(Bandwidth, FollowsADeviceThatChanges) {
 }
 
 }  // namespace
-}  // namespace varve::log
+}  // namespace varve::device

@@ -23,14 +23,14 @@ class ChainTest : public ::testing::Test {
   // Every block at most once, and what the header says is where the next one stands.
   ChunkPlace write(std::uint32_t blocks, std::uint32_t gap) { return write(blocks, {gap, gap > 0}); }
   ChunkPlace write_unawaited(std::uint32_t blocks) { return write(blocks, {0, true}); }
-  ChunkPlace write(std::uint32_t blocks, const TurnGap::Choice& gap) {
+  ChunkPlace write(std::uint32_t blocks, const device::TurnGap::Choice& gap) {
     const Gate::Closure closed(gate);
     const format::Run rest = chain.position().rest, next = chain.position().next_run;
     auto place = chain.place(1, blocks - 1, gap);
     EXPECT_TRUE(place.ok());
     EXPECT_TRUE(place->address == rest.start || place->address == next.start);
     for (std::uint32_t i = 0; i < blocks; ++i) EXPECT_TRUE(written.insert(place->address.v + i).second) << "written twice";
-    EXPECT_EQ(table.info(table.geometry().segment_of(place->address)).state, SegmentState::open);
+    EXPECT_EQ(table.info(table.geometry().segment_of(place->address)).state, segments::SegmentState::open);
     chain.take(*place, 0);
     format::ChunkHeader header;
     header.header_blocks = place->header_blocks;
@@ -55,8 +55,8 @@ class ChainTest : public ::testing::Test {
   SegmentId segment_of(const ChunkPlace& place) { return table.geometry().segment_of(place.address); }
 
   Gate gate;
-  SegmentTable table{{BlockAddr{256}, kSegmentBlocks, 64}};
-  Heads heads{table};
+  segments::SegmentTable table{{BlockAddr{256}, kSegmentBlocks, 64}};
+  segments::Heads heads{table};
   Chain chain{table, heads};
   std::set<std::uint64_t> written;
 };
@@ -71,7 +71,7 @@ TEST_F(ChainTest, WithoutGapsChunksStandInARow) {
     end = place.address + 3;
   }
   EXPECT_EQ(segment_of(write(3, 0)), SegmentId{1}) << "one block is left in the first one";
-  EXPECT_EQ(table.info(SegmentId{0}).state, SegmentState::used);
+  EXPECT_EQ(table.info(SegmentId{0}).state, segments::SegmentState::used);
 }
 
 TEST_F(ChainTest, GapsAreFilledOnTheWayRound) {
@@ -94,7 +94,7 @@ TEST_F(ChainTest, WhatFitsInNoGapGoesOnInTheNextSegment) {
   ASSERT_LT(rest().blocks, 20U);
   EXPECT_EQ(segment_of(write(20, 0)), SegmentId{1});
   EXPECT_GE(chain.blocks_given_up(), 40U);
-  EXPECT_EQ(table.info(SegmentId{0}).state, SegmentState::used);
+  EXPECT_EQ(table.info(SegmentId{0}).state, segments::SegmentState::used);
   EXPECT_EQ(segment_of(write(2, 0)), SegmentId{1}) << "gaps of a segment that has been left are forgotten";
 }
 
@@ -172,7 +172,7 @@ TEST_F(ChainTest, ItLeavesWhatIsBeyondALimit) {
   EXPECT_EQ(rest().blocks, 0U);
   EXPECT_FALSE(leaves());
   EXPECT_LT(segment_of(write(2, 10)).v, 40U);
-  for (const std::uint64_t id : {50, 51}) EXPECT_NE(table.info(SegmentId{id}).state, SegmentState::open);
+  for (const std::uint64_t id : {50, 51}) EXPECT_NE(table.info(SegmentId{id}).state, segments::SegmentState::open);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class DurabilityTest : public ::testing::Test {
   void complete_flush() { ASSERT_EQ(io_.pump(), 1U); }
 
   io::MemDevice device_{1u << 20};
-  IoContext io_{device_, false};
+  device::IoContext io_{device_, false};
   Durability durability_{io_};
   std::map<std::uint64_t, int> told_;
 };

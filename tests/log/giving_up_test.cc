@@ -5,8 +5,8 @@
 #include <functional>
 #include <utility>
 
+#include "base/gate.h"
 #include "io/mem_device.h"
-#include "log/gate.h"
 #include "log/log.h"
 
 namespace varve::log {
@@ -30,7 +30,7 @@ class GivingUp : public ::testing::Test {
   void start(bool epoch_on_disk) {
     const Gate::Closure closed(gate_);
     segments_.finish_loading();
-    const SegmentGeometry& geometry = segments_.geometry();
+    const segments::SegmentGeometry& geometry = segments_.geometry();
     log_.start({{geometry.start_of(*segments_.take(format::kGroupChain)), kSegmentBlocks}, {}, Lsn{1}, 0}, 1, epoch_on_disk);
   }
   // Somebody begins to wait for room when it is in flight.
@@ -46,8 +46,8 @@ class GivingUp : public ::testing::Test {
   std::uint64_t written() const { return io_.counts()[io::IoKind::write].requests; }
 
   io::MemDevice device_{16u << 20};
-  IoContext io_{device_, false};
-  SegmentTable segments_{{BlockAddr{256}, kSegmentBlocks, 4}};
+  device::IoContext io_{device_, false};
+  segments::SegmentTable segments_{{BlockAddr{256}, kSegmentBlocks, 4}};
   InterruptedClock clock_;
   Gate gate_;
   Log log_{io_, segments_, 1, clock_, 0};

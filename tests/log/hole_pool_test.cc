@@ -1,8 +1,8 @@
-#include "log/hole_pool.h"
+#include "segments/hole_pool.h"
 
 #include <gtest/gtest.h>
 
-namespace varve::log {
+namespace varve::segments {
 namespace {
 
 format::Run run(std::uint64_t start, std::uint32_t blocks) { return {BlockAddr{start}, blocks}; }
@@ -59,4 +59,4 @@ TEST_F(HolePoolTest, GivesUpAll) {
 }
 
 }  // namespace
-}  // namespace varve::log
+}  // namespace varve::segments

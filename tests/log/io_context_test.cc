@@ -1,4 +1,4 @@
-#include "log/io_context.h"
+#include "device/io_context.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "io/mem_device.h"
 
-namespace varve::log {
+namespace varve::device {
 namespace {
 
 // A discard of one block that tells what became of it and goes.
@@ -62,4 +62,4 @@ TEST(IoContext, AfterTheServiceHasEndedARequestFailsInsteadOfGettingLost) {
 }
 
 }  // namespace
-}  // namespace varve::log
+}  // namespace varve::device

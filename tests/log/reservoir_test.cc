@@ -1,8 +1,8 @@
-#include "log/reservoir.h"
+#include "device/reservoir.h"
 
 #include <gtest/gtest.h>
 
-namespace varve::log {
+namespace varve::device {
 namespace {
 
 TEST(Reservoir, HoldsAllUntilItIsFull) {
@@ -61,4 +61,4 @@ TEST(Reservoir, Clears) {
 }
 
 }  // namespace
-}  // namespace varve::log
+}  // namespace varve::device

@@ -1,11 +1,11 @@
 // What policies are told of single blocks of a segment.
-#include "log/segment_samples.h"
+#include "segments/segment_samples.h"
 
 #include <gtest/gtest.h>
 
-#include "log/segment_table.h"
+#include "segments/segment_table.h"
 
-namespace varve::log {
+namespace varve::segments {
 namespace {
 
 class SegmentSamplesTest : public ::testing::Test {
@@ -58,4 +58,4 @@ TEST_F(SegmentSamplesTest, AreKeptOnlyWhileTheyAreWanted) {
 }
 
 }  // namespace
-}  // namespace varve::log
+}  // namespace varve::segments

@@ -1,11 +1,11 @@
 // Which segments may be written again.
-#include "log/segment_table.h"
+#include "segments/segment_table.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-namespace varve::log {
+namespace varve::segments {
 namespace {
 
 class SegmentTableTest : public ::testing::Test {
@@ -298,4 +298,4 @@ TEST_F(SegmentTableTest, H39_WhatACheckpointWasPromisedIsCountedDownAsItTakesIt)
 }
 
 }  // namespace
-}  // namespace varve::log
+}  // namespace varve::segments

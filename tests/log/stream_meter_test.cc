@@ -1,5 +1,5 @@
 // How many open units of a card the writes themselves tell.
-#include "log/stream_meter.h"
+#include "device/stream_meter.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 
-namespace varve::log {
+namespace varve::device {
 namespace {
 
 constexpr std::uint64_t kUnit = 4 << 20, kPiece = 64 << 10;
@@ -143,4 +143,4 @@ TEST(StreamMeter, does_not_count_the_wait_for_other_writes) {
 }
 
 }  // namespace
-}  // namespace varve::log
+}  // namespace varve::device

@@ -1,5 +1,5 @@
 // A disk that turns, and how much is left free between two chunks on it.
-#include "log/turn_gap.h"
+#include "device/turn_gap.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <functional>
 #include <random>
 
-namespace varve::log {
+namespace varve::device {
 namespace {
 
 // Blocks pass under the head all the time. What is written waits for its place.
@@ -134,4 +134,4 @@ TEST(TurnGap, LearnsNothingFromWhatComesSlowlyOrTogether) {
 }
 
 }  // namespace
-}  // namespace varve::log
+}  // namespace varve::device

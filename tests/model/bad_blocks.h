@@ -17,14 +17,14 @@
 #include "cleaner/file_layout.h"
 #include "fs/engine.h"
 #include "io/mem_device.h"
-#include "log/segment_table.h"
-#include "store/holes.h"
+#include "segments/segment_table.h"
+#include "space/holes.h"
 #include "store/store.h"
-#include "store/trees.h"
 #include "support/fault_device.h"
 #include "support/fs_fixture.h"
 #include "support/listener.h"
 #include "support/pattern.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 
@@ -96,9 +96,9 @@ class BadBlocks : public ::testing::Test {
   }
   // A leaf of the reverse map all of whose segments hold blocks of the file that stays, so that none of them becomes clean.
   BlockAddr reverse_leaf_beside_cold_blocks() {
-    store::BlockingSource source = store().trees().source();
-    const log::SegmentGeometry& geometry = store().segments().geometry();
-    const store::MapRoot& map = store().trees().own_view().reverse_map;
+    tree::BlockingSource source = store().trees().source();
+    const segments::SegmentGeometry& geometry = store().segments().geometry();
+    const tree::MapRoot& map = store().trees().own_view().reverse_map;
     std::set<SegmentId> cold;
     const auto layout = cleaner::read_layout(store(), cold_, 0, kStretches);
     EXPECT_TRUE(layout.ok());
@@ -107,7 +107,7 @@ class BadBlocks : public ::testing::Test {
     for (std::uint64_t leaf = geometry.first.v / per_leaf + 1; geometry.contains(BlockAddr{(leaf + 1) * per_leaf}); ++leaf) {
       bool among_cold = true;
       for (std::uint64_t i = 0; i < per_leaf; ++i) among_cold &= cold.contains(geometry.segment_of(BlockAddr{leaf * per_leaf + i}));
-      const auto ref = store::find_map_node(source, map, leaf * per_leaf, 0);
+      const auto ref = tree::find_map_node(source, map, leaf * per_leaf, 0);
       if (among_cold && ref.ok() && *ref) return ref->address;
     }
     ADD_FAILURE() << "there is none";
@@ -115,9 +115,9 @@ class BadBlocks : public ::testing::Test {
   }
   // Leaves of the reverse map that tell of a clean segment and of blocks of the file that stays.
   std::vector<BlockAddr> reverse_leaves_of_clean_segments() {
-    store::BlockingSource source = store().trees().source();
-    const log::SegmentGeometry& geometry = store().segments().geometry();
-    const store::MapRoot& map = store().trees().own_view().reverse_map;
+    tree::BlockingSource source = store().trees().source();
+    const segments::SegmentGeometry& geometry = store().segments().geometry();
+    const tree::MapRoot& map = store().trees().own_view().reverse_map;
     const auto layout = cleaner::read_layout(store(), cold_, 0, kStretches);
     EXPECT_TRUE(layout.ok());
     std::set<BlockAddr> found;
@@ -125,8 +125,8 @@ class BadBlocks : public ::testing::Test {
       const std::uint64_t leaf = block.address.v / map.shape.per_leaf();
       for (std::uint64_t at = leaf * map.shape.per_leaf(); at < (leaf + 1) * map.shape.per_leaf(); ++at) {
         if (!geometry.contains(BlockAddr{at})) continue;
-        const auto ref = store::find_map_node(source, map, at, 0);
-        const bool is_clean = store().segments().info(geometry.segment_of(BlockAddr{at})).state == log::SegmentState::clean;
+        const auto ref = tree::find_map_node(source, map, at, 0);
+        const bool is_clean = store().segments().info(geometry.segment_of(BlockAddr{at})).state == segments::SegmentState::clean;
         if (is_clean && ref.ok() && *ref) found.insert(ref->address);
       }
     }
@@ -135,11 +135,11 @@ class BadBlocks : public ::testing::Test {
   // Leaves of the inode file that nobody has changed for long: they stand in segments of nodes that are mostly dead.
   std::vector<BlockAddr> leaves_between(Ino first, Ino last) {
     std::vector<BlockAddr> found;
-    store::BlockingSource source = store().trees().source();
-    const log::SegmentGeometry& geometry = store().segments().geometry();
+    tree::BlockingSource source = store().trees().source();
+    const segments::SegmentGeometry& geometry = store().segments().geometry();
     for (std::uint64_t id = 0; id < geometry.count; ++id) {
       if (store().segments().info(SegmentId{id}).group != format::kGroupNodes) continue;
-      const auto live = store::live_bits(source, store().trees().own_view(), geometry, SegmentId{id});
+      const auto live = space::live_bits(source, store().trees().own_view(), geometry, SegmentId{id});
       for (std::uint32_t i = 0; i < geometry.blocks && live.ok(); ++i) {
         const BlockAddr address = geometry.start_of(SegmentId{id}) + i;
         AlignedBuffer block(kBlockSize);

@@ -4,14 +4,14 @@
 
 #include "check/check.h"
 #include "check/report.h"
+#include "checkpoint/checkpoints.h"
 #include "cleaner/registry.h"
 #include "fs/clean_job.h"
 #include "model/bad_blocks.h"
 #include "model/strategy_names.h"
-#include "store/checkpoints.h"
-#include "store/snapshot_change.h"
-#include "store/trees.h"
+#include "snapshots/snapshot_change.h"
 #include "support/plugging.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {
@@ -135,7 +135,7 @@ TEST_F(BadBlocks, a_node_that_cannot_be_read_stays_beside_a_snapshot) {
   const std::vector<Ino> files = make_files(800);
   const auto leaves = leaves_between(files[10], files[790]);
   ASSERT_GT(leaves.size(), 4U);
-  ASSERT_TRUE(fixture_.snapshot({.kind = store::SnapshotChange::Kind::create, .name = "one", .new_name = {}}).ok());
+  ASSERT_TRUE(fixture_.snapshot({.kind = snapshots::SnapshotChange::Kind::create, .name = "one", .new_name = {}}).ok());
   make_unreadable(leaves[1]);
   flip_a_bit(leaves[2]);
   make_stale(leaves[3]);
@@ -186,8 +186,8 @@ TEST_F(BadBlocks, a_part_of_the_reverse_map_that_goes_between_a_round_and_its_ch
   const auto leaves = leaves_between(files[10], files[790]);
   ASSERT_GT(leaves.size(), 2U);
   const SegmentId segment = store().segments().geometry().segment_of(leaves[1]);
-  store::BlockingSource source = store().trees().source();
-  const auto ref = store::find_map_node(source, store().trees().own_view().reverse_map, leaves[1].v, 0);
+  tree::BlockingSource source = store().trees().source();
+  const auto ref = tree::find_map_node(source, store().trees().own_view().reverse_map, leaves[1].v, 0);
   ASSERT_TRUE(ref.ok() && *ref);
   make_unreadable(ref->address);
   store().trees().cache().clear();

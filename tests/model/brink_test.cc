@@ -16,9 +16,9 @@
 #include "fs/engine.h"
 #include "io/mem_device.h"
 #include "log/log.h"
-#include "log/segment_table.h"
-#include "store/demand.h"
-#include "store/space.h"
+#include "segments/segment_table.h"
+#include "space/demand.h"
+#include "space/space.h"
 #include "store/store.h"
 #include "support/fs_fixture.h"
 #include "support/good.h"
@@ -27,7 +27,6 @@
 
 namespace varve::test {
 namespace {
-
 
 std::string text(const Status& status) { return status.ok() ? "" : status.error().message(); }
 
@@ -216,28 +215,28 @@ class Promised : public Brink {
     make(64 * kMiB);
   }
   void TearDown() override {
-    const log::Gate::Pass pass(store().gate());
+    const Gate::Pass pass(store().gate());
     store().space().withdraw(claim_);
   }
   store::Store& store() { return fixture_->store(); }
   void promise_all() {
-    const log::Gate::Pass pass(store().gate());
-    for (claim_.payload = store().segments().clean() * 64; store().space().admit(claim_) != store::Space::Room::granted;)
+    const Gate::Pass pass(store().gate());
+    for (claim_.payload = store().segments().clean() * 64; store().space().admit(claim_) != space::Space::Room::granted;)
       --claim_.payload;
   }
   bool may_move_to_group_0(std::uint64_t blocks) {
-    const log::Gate::Pass pass(store().gate());
-    return store().space().may_move(store::demand_of_moves(blocks, 1));
+    const Gate::Pass pass(store().gate());
+    return store().space().may_move(space::demand_of_moves(blocks, 1));
   }
   unsigned head_for(unsigned group) {
-    const log::Gate::Pass pass(store().gate());
+    const Gate::Pass pass(store().gate());
     return store().space().head_for(group);
   }
   std::uint64_t rest_of_group_0() {
-    const log::Gate::Pass pass(store().gate());
+    const Gate::Pass pass(store().gate());
     return store().log().heads().rests()[0].blocks;
   }
-  store::Demand claim_{.frees = true};
+  space::Demand claim_{.frees = true};
 };
 
 TEST_F(Promised, segments_are_not_for_heads_of_groups) {

@@ -13,21 +13,21 @@
 #include <fmt/format.h>
 
 #include "base/types.h"
+#include "changes/changes.h"
+#include "checkpoint/checkpoints.h"
+#include "device/faults.h"
 #include "fs/engine.h"
 #include "fs/wait.h"
 #include "io/mem_device.h"
 #include "log/log.h"
-#include "store/changes.h"
-#include "store/charge.h"
-#include "store/checkpoints.h"
-#include "store/demand.h"
-#include "store/faults.h"
-#include "store/snapshot_change.h"
+#include "snapshots/snapshot_change.h"
+#include "space/charge.h"
+#include "space/demand.h"
 #include "store/store.h"
-#include "store/trees.h"
 #include "support/fs_fixture.h"
 #include "support/stalling_device.h"
 #include "support/world.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {
@@ -104,11 +104,11 @@ class Charge : public ::testing::Test {
     ASSERT_TRUE(made.ok()) << made.error().message();
   }
   std::uint64_t charged() {
-    const log::Gate::Pass pass(store().gate());
+    const Gate::Pass pass(store().gate());
     return store().charge().blocks();
   }
   bool can_charge(std::uint64_t blocks) {
-    const log::Gate::Pass pass(store().gate());
+    const Gate::Pass pass(store().gate());
     return store().charge().fits({.new_blocks = blocks});
   }
   // A file of which nothing is in memory, dense or with a hole, and an empty one.
@@ -181,7 +181,7 @@ TEST_F(Charge, WhatASnapshotHasCountsAlsoWhereItHasBeenMoved) {
   const Ino one = file("/f");
   ASSERT_TRUE(fixture_->write(one, 0, blocks_of(512, 'x')).ok());
   ASSERT_TRUE(checkpoint().ok());
-  ASSERT_TRUE(fixture_->snapshot({store::SnapshotChange::Kind::create, "kept", {}}).ok());
+  ASSERT_TRUE(fixture_->snapshot({snapshots::SnapshotChange::Kind::create, "kept", {}}).ok());
   for (std::uint64_t nth = 0; nth < 8; ++nth) ASSERT_TRUE(fixture_->move(nth).ok());
   ASSERT_TRUE(fixture_->write(one, 0, blocks_of(512, 'y')).ok());
   const std::uint64_t before = charged();
@@ -321,7 +321,7 @@ class ChargeOfSparse : public Charge {
     return fixture_->call([&](fs::Operation& op) { return fixture_->fs().setattr(op, sparse_, change); }).ok();
   }
   std::uint64_t inodes() {
-    const log::Gate::Pass pass(store().gate());
+    const Gate::Pass pass(store().gate());
     return store().charge().inodes();
   }
   Ino sparse_;

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/checkpoints.h"
 #include "format/map_record.h"
 #include "fs/engine.h"
 #include "io/mem_device.h"
-#include "store/checkpoints.h"
-#include "store/counters.h"
-#include "store/hole_feeder.h"
+#include "segments/counters.h"
+#include "space/hole_feeder.h"
 #include "store/store.h"
 #include "support/fs_fixture.h"
 #include "support/good.h"
@@ -30,11 +30,11 @@ constexpr std::array<std::byte, kBlockSize> kZeros{};
 // Looks at each request how much memory the program has, less what the device itself stores. Blocks of zeros it does not store.
 class WatchedDevice : public io::MemDevice {
  public:
-  explicit WatchedDevice(std::uint64_t bytes) : MemDevice(bytes), stored_(bytes >> kBlockShift) {}
+  explicit WatchedDevice(std::uint64_t bytes) : io::MemDevice(bytes), stored_(bytes >> kBlockShift) {}
 
   int execute(io::IoRequest& request) override {
     most_ = std::max(most_, memory());
-    if (request.kind != io::IoKind::write) return MemDevice::execute(request);
+    if (request.kind != io::IoKind::write) return io::MemDevice::execute(request);
     std::uint64_t at = request.offset;
     for (const iovec& part : request.iov)
       for (std::size_t done = 0; done < part.iov_len; done += kBlockSize, at += kBlockSize)
@@ -62,7 +62,7 @@ class WatchedDevice : public io::MemDevice {
       discard.kind = io::IoKind::discard;
       discard.offset = offset;
       discard.length = kBlockSize;
-      MemDevice::execute(discard);
+      io::MemDevice::execute(discard);
     } else if (!zero) {
       poke(offset, block);
     }

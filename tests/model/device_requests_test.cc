@@ -1,11 +1,11 @@
 // What operations cost the device: requests and bytes, counted below the engine.
 #include <gtest/gtest.h>
 
+#include "checkpoint/checkpoints.h"
+#include "device/io_context.h"
 #include "fs/engine.h"
 #include "io/mem_device.h"
 #include "io/trace_device.h"
-#include "log/io_context.h"
-#include "store/checkpoints.h"
 #include "store/store.h"
 #include "support/fs_fixture.h"
 #include "support/good.h"

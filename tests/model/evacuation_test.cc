@@ -9,22 +9,22 @@
 
 #include <fmt/format.h>
 
+#include "checkpoint/checkpoints.h"
 #include "cleaner/cleaner.h"
 #include "format/map_record.h"
 #include "fs/engine.h"
 #include "io/mem_device.h"
-#include "log/segment_table.h"
-#include "store/checkpoints.h"
-#include "store/demand.h"
-#include "store/log_clock.h"
-#include "store/space.h"
+#include "segments/log_clock.h"
+#include "segments/segment_table.h"
+#include "space/demand.h"
+#include "space/space.h"
 #include "store/store.h"
-#include "store/trees.h"
 #include "support/fs_fixture.h"
 #include "support/good.h"
 #include "support/settings.h"
 #include "support/timed_device.h"
 #include "support/world.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {
@@ -63,9 +63,9 @@ class Evacuation : public ::testing::Test {
 
   // In the place of users, all that they are let in for.
   void take_segments() {
-    const log::Gate::Closure closed(store().gate());
-    const store::Demand claim{.payload = store().segments().geometry().blocks};
-    while (store().space().admit(claim) == store::Space::Room::granted) {
+    const Gate::Closure closed(store().gate());
+    const space::Demand claim{.payload = store().segments().geometry().blocks};
+    while (store().space().admit(claim) == space::Space::Room::granted) {
       store().space().withdraw(claim);
       const auto taken = store().segments().take(0);
       ASSERT_TRUE(taken);
@@ -79,8 +79,8 @@ class Evacuation : public ::testing::Test {
   std::vector<SegmentId> segments_of_nodes() {
     std::vector<SegmentId> found;
     const std::uint64_t settled = store().trees().own_view().generation;
-    store().segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
-      const bool of_nodes = s.state == log::SegmentState::used && s.group == format::kGroupNodes;
+    store().segments().for_each([&](SegmentId id, const segments::SegmentInfo& s) {
+      const bool of_nodes = s.state == segments::SegmentState::used && s.group == format::kGroupNodes;
       if (of_nodes && s.touched <= settled && s.live()) found.push_back(id);
     });
     return found;

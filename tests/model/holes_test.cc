@@ -7,21 +7,21 @@
 #include <fmt/format.h>
 
 #include "base/types.h"
+#include "checkpoint/checkpoints.h"
 #include "cleaner/cleaner.h"
 #include "cleaner/workbench.h"
 #include "fs/engine.h"
-#include "store/admission.h"
-#include "store/checkpoints.h"
-#include "store/holes.h"
-#include "store/hole_feeder.h"
-#include "store/space.h"
+#include "space/admission.h"
+#include "space/hole_feeder.h"
+#include "space/holes.h"
+#include "space/space.h"
 #include "store/store.h"
-#include "store/trees.h"
 #include "support/good.h"
 #include "support/plugging.h"
 #include "support/script_generator.h"
 #include "support/settings.h"
 #include "support/world.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {
@@ -79,10 +79,10 @@ class Holes : public ::testing::Test {
     }
   }
   bool has_room_without_holes() {
-    const log::Gate::Pass pass(store().gate());
+    const Gate::Pass pass(store().gate());
     return store().space().has_room_without_holes();
   }
-  void thread(const store::HoleFeederRules& rules) { store().hole_feeder().begin(this, rules); }
+  void thread(const space::HoleFeederRules& rules) { store().hole_feeder().begin(this, rules); }
   void unthread() { store().hole_feeder().end(this); }
   void finish() {
     EXPECT_TRUE(good(world_->compare_now()));
@@ -266,14 +266,14 @@ TEST_F(Holes, H28_blocks_that_died_since_the_checkpoint_are_none) {
   punch(files, 20, 8);
   thread({.least_run = 1, .below = ~0ULL});
   ASSERT_TRUE(store().hole_feeder().feed());
-  store::BlockingSource source = store().trees().source();
+  tree::BlockingSource source = store().trees().source();
   const auto& geometry = store().segments().geometry();
   std::uint64_t looked_at = 0;
-  const log::Gate::Closure closed(store().gate());
+  const Gate::Closure closed(store().gate());
   for (;;) {
     const format::Run run = store().space().allocate_in_hole(3);
     if (!run.blocks) break;
-    const auto live = store::live_bits(source, store().trees().own_view(), geometry, geometry.segment_of(run.start));
+    const auto live = space::live_bits(source, store().trees().own_view(), geometry, geometry.segment_of(run.start));
     ASSERT_TRUE(live.ok());
     for (std::uint32_t b = 0; b < run.blocks; ++b, ++looked_at)
       ASSERT_FALSE((*live)[geometry.index_of(run.start + b)]) << "block " << (run.start + b).v;

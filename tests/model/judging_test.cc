@@ -7,12 +7,12 @@
 #include <map>
 #include <optional>
 
+#include "checkpoint/superblock_keeper.h"
+#include "device/io_context.h"
+#include "device/write_cost.h"
 #include "fs/engine.h"
 #include "io/mem_device.h"
-#include "log/io_context.h"
-#include "log/write_cost.h"
 #include "store/store.h"
-#include "store/superblock_keeper.h"
 #include "support/fs_fixture.h"
 #include "support/pattern.h"
 #include "support/timed_device.h"
@@ -128,7 +128,7 @@ void judge(bool says_it_rotates, TimedDevice::Model model, Judged& judged) {
     ASSERT_TRUE(fixture.unmount().ok());
     ASSERT_TRUE(fixture.mount().ok());
   }
-  const log::WriteCost& cost = fixture.store().io().write_cost();
+  const device::WriteCost& cost = fixture.store().io().write_cost();
   judged.assumed = cost.factor();
   const std::uint64_t room = fixture.available_bytes().value() / 100 * 88 / kPiece;
   for (std::uint64_t i = 0; i < room; ++i) ASSERT_TRUE(fixture.write(file->ino, i * kPiece, pattern_bytes(1, 0, kPiece)).ok());

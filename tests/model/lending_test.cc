@@ -1,14 +1,14 @@
 // What cleaning has emptied and no checkpoint has freed yet counts for users (Store::note_emptied), and only until then.
 #include <gtest/gtest.h>
 
+#include "device/faults.h"
 #include "fs/engine.h"
-#include "log/segment_table.h"
-#include "store/faults.h"
-#include "store/space.h"
+#include "segments/segment_table.h"
+#include "space/space.h"
 #include "store/store.h"
-#include "store/trees.h"
 #include "support/good.h"
 #include "support/world.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {

@@ -12,11 +12,11 @@
 
 #include <fmt/format.h>
 
+#include "checkpoint/checkpoints.h"
 #include "fs/engine.h"
 #include "fs/references.h"
 #include "io/mem_device.h"
-#include "store/checkpoints.h"
-#include "store/space.h"
+#include "space/space.h"
 #include "store/store.h"
 #include "support/fs_fixture.h"
 #include "support/good.h"

@@ -1,9 +1,9 @@
 // Extents that go on in the neighbouring segment: what frees them concerns both.
 #include <gtest/gtest.h>
 
+#include "checkpoint/checkpoints.h"
 #include "fs/engine.h"
 #include "io/mem_device.h"
-#include "store/checkpoints.h"
 #include "store/store.h"
 #include "support/fs_fixture.h"
 #include "support/good.h"

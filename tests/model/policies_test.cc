@@ -14,8 +14,8 @@
 #include "format/estimate.h"
 #include "format/map_record.h"
 #include "fs/engine.h"
-#include "log/segment_table.h"
 #include "model/aging.h"
+#include "segments/segment_table.h"
 #include "store/store.h"
 #include "support/good.h"
 #include "support/script_generator.h"
@@ -142,9 +142,9 @@ TEST(Samples, are_taken_for_the_policy_that_wants_them) {
   Aging aging(world, first_seed());
   ASSERT_TRUE(good(aging.fill()));
   ASSERT_TRUE(good(aging.write(kAgedBlocks / 4)));
-  const log::SegmentTable& segments = world.fixture.store().segments();
+  const segments::SegmentTable& segments = world.fixture.store().segments();
   std::uint64_t sampled = 0, used = 0;
-  segments.for_each([&](SegmentId id, const log::SegmentInfo& segment) {
+  segments.for_each([&](SegmentId id, const segments::SegmentInfo& segment) {
     if (segment.group == format::kGroupNodes || segment.live() == 0) return;
     ++used;
     sampled += segments.samples().mean_clock(id) > 0;
@@ -236,7 +236,7 @@ TEST(Learned, what_a_placement_has_learned_outlives_the_mount) {
   ASSERT_TRUE(good(aging.write(kAgedBlocks)));
   const auto learned = [&world] {
     fs::Engine& engine = world.fixture.fs().engine();
-    const log::Gate::Pass pass(engine.store().gate());
+    const Gate::Pass pass(engine.store().gate());
     return engine.cleaner().placement().learned();
   };
   const auto before = learned();

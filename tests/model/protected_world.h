@@ -7,19 +7,19 @@
 #include <string>
 #include <vector>
 
-#include "store/protection.h"
-#include "store/snapshot_change.h"
+#include "checkpoint/protection.h"
+#include "snapshots/snapshot_change.h"
 #include "store/store.h"
-#include "store/tree_view.h"
-#include "store/trees.h"
 #include "support/good.h"
 #include "support/world.h"
+#include "tree/tree_view.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 
-using store::ProtectionSettings;
+using snapshots::ProtectionSettings;
 using Mode = ProtectionSettings::Mode;
-using Kind = store::SnapshotChange::Kind;
+using Kind = snapshots::SnapshotChange::Kind;
 
 inline constexpr ProtectionSettings kOneMinute{Mode::on, 60, 10};
 
@@ -41,7 +41,7 @@ struct ProtectedWorld : World {
       if (item.automatic) names.push_back(item.name);
     return names;
   }
-  const store::TreeView& trees() { return fixture.store().trees().own_view(); }
+  const tree::TreeView& trees() { return fixture.store().trees().own_view(); }
   std::string look() {
     std::string failure = compare_now();
     return failure.empty() ? finish() : failure;

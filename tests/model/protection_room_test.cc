@@ -5,21 +5,21 @@
 
 #include <fmt/format.h>
 
+#include "checkpoint/checkpoints.h"
+#include "checkpoint/protection.h"
 #include "fs/engine.h"
 #include "model/protected_world.h"
 #include "model/strategy_names.h"
-#include "store/checkpoints.h"
-#include "store/protection.h"
-#include "store/snapshot_change.h"
-#include "store/snapshots.h"
+#include "snapshots/snapshot_change.h"
+#include "snapshots/snapshots.h"
 #include "store/store.h"
-#include "store/tree_view.h"
-#include "store/trees.h"
 #include "support/good.h"
 #include "support/pattern.h"
 #include "support/script_generator.h"
 #include "support/settings.h"
 #include "support/world.h"
+#include "tree/tree_view.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {

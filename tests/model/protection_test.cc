@@ -5,21 +5,21 @@
 
 #include <fmt/format.h>
 
+#include "checkpoint/checkpoints.h"
+#include "checkpoint/protection.h"
 #include "fs/engine.h"
 #include "model/protected_world.h"
 #include "model/strategy_names.h"
-#include "store/checkpoints.h"
-#include "store/protection.h"
-#include "store/snapshot_change.h"
-#include "store/snapshots.h"
+#include "snapshots/snapshot_change.h"
+#include "snapshots/snapshots.h"
 #include "store/store.h"
-#include "store/tree_view.h"
-#include "store/trees.h"
 #include "support/good.h"
 #include "support/pattern.h"
 #include "support/script_generator.h"
 #include "support/settings.h"
 #include "support/world.h"
+#include "tree/tree_view.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {
@@ -158,7 +158,7 @@ TEST(Protection, what_a_mount_without_it_finds_goes_when_it_is_an_hour_old) {
 }
 
 TEST(Protection, keeps_what_its_rules_say) {
-  const ProtectionSettings settings = *store::with_window({}, "1m,10m:2m,1h:10m");
+  const ProtectionSettings settings = *snapshots::with_window({}, "1m,10m:2m,1h:10m");
   ProtectedWorld world(protected_world({settings.mode, settings.window_s, 10, settings.rules}));
   world.run("create /f 0644; write /f 0 300000 0");
   for (int i = 1; i <= 400; ++i) world.run(fmt::format("write /f {} 20000 {}; pass 11000; work", i % 9 * 20480, i));
@@ -181,7 +181,7 @@ TEST(Protection, keeps_what_its_rules_say) {
 
 // A month is not lost because the option was forgotten once.
 TEST(Protection, what_a_mount_without_it_finds_stays_for_as_long_again) {
-  const ProtectionSettings settings = *store::with_window({}, "1m,20h:1h");
+  const ProtectionSettings settings = *snapshots::with_window({}, "1m,20h:1h");
   ProtectedWorld world(protected_world({settings.mode, settings.window_s, 30, settings.rules}));
   world.run("create /f 0644; write /f 0 300000 0");
   for (int i = 1; i <= 100; ++i) world.run(fmt::format("write /f {} 20000 {}; pass 600000; work", i % 9 * 20480, i));

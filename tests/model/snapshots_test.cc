@@ -6,27 +6,27 @@
 
 #include <fmt/format.h>
 
+#include "checkpoint/checkpoints.h"
+#include "checkpoint/superblock_keeper.h"
 #include "cleaner/cleaner.h"
 #include "cleaner/mover.h"
 #include "fs/clean_job.h"
 #include "fs/engine.h"
 #include "fs/maintenance.h"
-#include "log/segment_table.h"
 #include "model/aging.h"
 #include "model/strategy_names.h"
-#include "store/checkpoints.h"
-#include "store/snapshot_change.h"
-#include "store/snapshots.h"
+#include "segments/segment_table.h"
+#include "snapshots/snapshot_change.h"
+#include "snapshots/snapshots.h"
 #include "store/store.h"
-#include "store/superblock_keeper.h"
-#include "store/tree_view.h"
-#include "store/trees.h"
 #include "support/good.h"
 #include "support/pattern.h"
 #include "support/script_generator.h"
 #include "support/settings.h"
 #include "support/waiting.h"
 #include "support/world.h"
+#include "tree/tree_view.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {
@@ -48,7 +48,7 @@ ScriptProfile usual() {
   return profile;
 }
 
-const store::TreeView& trees(World& world) { return world.fixture.store().trees().own_view(); }
+const tree::TreeView& trees(World& world) { return world.fixture.store().trees().own_view(); }
 
 // Compares, the kept states too, and has the checker read all of it.
 std::string look(World& world) {
@@ -170,10 +170,10 @@ TEST(Snapshots, need_little_memory) {
 TEST(Snapshots, have_names_like_files) {
   World world(small_world());
   ASSERT_TRUE(good(world.start()));
-  auto change = [&](store::SnapshotChange::Kind kind, const std::string& name, const std::string& to = {}) {
+  auto change = [&](snapshots::SnapshotChange::Kind kind, const std::string& name, const std::string& to = {}) {
     return world.fixture.snapshot({kind, name, to});
   };
-  using Kind = store::SnapshotChange::Kind;
+  using Kind = snapshots::SnapshotChange::Kind;
   ASSERT_TRUE(change(Kind::create, "a").ok());
   EXPECT_TRUE(change(Kind::create, "a").fails_with(Errc::exists));
   EXPECT_TRUE(change(Kind::create, "").fails_with(Errc::invalid));
@@ -318,9 +318,9 @@ TEST(Snapshots, two_never_have_one_name) {
   World world(small_world());
   ASSERT_TRUE(good(world.start()));
   FsFixture& fixture = world.fixture;
-  using Kind = store::SnapshotChange::Kind;
+  using Kind = snapshots::SnapshotChange::Kind;
   ASSERT_TRUE(fixture.snapshot({Kind::create, "b", {}}).ok());
-  store::Snapshots& snapshots = fixture.store().snapshots();
+  snapshots::Snapshots& snapshots = fixture.store().snapshots();
   const auto made = snapshots.ask({Kind::create, "a", {}}), renamed = snapshots.ask({Kind::rename, "b", "a"});
   fixture.fs().engine().maintenance().work(false);
   const auto first = snapshots.answer(made), second = snapshots.answer(renamed);
@@ -336,7 +336,7 @@ TEST(Snapshots, hold_everything_on_a_full_filesystem) {
   World world(small_world());
   ASSERT_TRUE(good(world.start()));
   FsFixture& fixture = world.fixture;
-  using Kind = store::SnapshotChange::Kind;
+  using Kind = snapshots::SnapshotChange::Kind;
   const std::uint64_t all = fill(world, "a");
   ASSERT_GT(all, 80U);
   // Where what is held could not be noted any more, none is made.

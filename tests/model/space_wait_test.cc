@@ -6,22 +6,22 @@
 #include <thread>
 
 #include "base/types.h"
+#include "base/waiters.h"
+#include "checkpoint/checkpoints.h"
 #include "fs/engine.h"
 #include "fs/wait.h"
 #include "io/mem_device.h"
-#include "log/segment_table.h"
-#include "store/charge.h"
-#include "store/checkpoints.h"
-#include "store/demand.h"
-#include "store/discards.h"
-#include "store/log_clock.h"
-#include "store/space.h"
+#include "segments/log_clock.h"
+#include "segments/segment_table.h"
+#include "space/charge.h"
+#include "space/demand.h"
+#include "space/discards.h"
+#include "space/space.h"
 #include "store/store.h"
-#include "store/trees.h"
-#include "store/waiters.h"
 #include "support/fs_fixture.h"
 #include "support/stalling_device.h"
 #include "support/waiting.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {
@@ -54,9 +54,9 @@ class SpaceWait : public ::testing::Test {
   // Calls take() until so many blocks of payload are not let in any more.
   template <class Take>
   void take_while_let_in(std::uint64_t payload, Take&& take) {
-    const log::Gate::Closure closed(store().gate());
-    const store::Demand claim{.payload = payload};
-    while (!HasFatalFailure() && store().space().admit(claim) == store::Space::Room::granted) {
+    const Gate::Closure closed(store().gate());
+    const space::Demand claim{.payload = payload};
+    while (!HasFatalFailure() && store().space().admit(claim) == space::Space::Room::granted) {
       store().space().withdraw(claim);
       take();
     }
@@ -103,7 +103,7 @@ class SpaceWait : public ::testing::Test {
     });
   }
   std::uint64_t most_chargeable() {
-    const log::Gate::Pass pass(store().gate());
+    const Gate::Pass pass(store().gate());
     std::uint64_t blocks = 0;
     while (store().charge().fits({.new_blocks = blocks + 1})) ++blocks;
     return blocks;

@@ -13,9 +13,9 @@
 #include "fs/clean_job.h"
 #include "fs/engine.h"
 #include "fs/maintenance.h"
-#include "log/segment_table.h"
 #include "model/aging.h"
 #include "model/strategy_names.h"
+#include "segments/segment_table.h"
 #include "store/store.h"
 #include "support/good.h"
 #include "support/script_generator.h"
@@ -132,8 +132,8 @@ TEST(Compacting, brings_everything_to_the_start_of_the_device) {
   EXPECT_LT(state.now.end, state.before.end);
   // What is open stays where it is.
   std::uint64_t high = 0;
-  world.fixture.store().segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
-    high += s.state == log::SegmentState::used && id.v >= state.segments - state.now.clean + 2;
+  world.fixture.store().segments().for_each([&](SegmentId id, const segments::SegmentInfo& s) {
+    high += s.state == segments::SegmentState::used && id.v >= state.segments - state.now.clean + 2;
   });
   EXPECT_EQ(high, 0U) << "of " << state.now.used << " used and " << state.now.open << " open ones: " << state.reason;
   ASSERT_TRUE(good(world.finish()));

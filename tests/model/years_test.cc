@@ -6,12 +6,12 @@
 #include "aging.h"
 #include "cleaner/cleaner.h"
 #include "cleaner/workbench.h"
-#include "store/log_clock.h"
+#include "segments/log_clock.h"
 #include "store/store.h"
-#include "store/tree_view.h"
-#include "store/trees.h"
 #include "support/good.h"
 #include "support/settings.h"
+#include "tree/tree_view.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 namespace {

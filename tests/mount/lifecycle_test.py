@@ -292,7 +292,7 @@ class Lifecycle(unittest.TestCase):
         tasks = [entry for entry in Path(f"/proc/{image.daemon()}/task").iterdir() if (entry / "comm").read_text() == "varve-serve\n"]
         self.assertTrue(tasks)
         for task in tasks:
-            self.assertEqual(os.sched_getscheduler(int(task.name)), os.SCHED_IDLE)
+            wait_until(lambda: os.sched_getscheduler(int(task.name)) == os.SCHED_IDLE, "the thread has begun")
             self.assertEqual(ctypes.CDLL(None).syscall(call, 1, int(task.name)) >> 13, 2, "not best effort")
 
     def test_idle_threads_do_not_starve_beside_others(self):

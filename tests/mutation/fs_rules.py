@@ -30,8 +30,8 @@ RULES = [
     Rule("H34", "a move is applied whatever has become of the block",
          [Edit(MOVER, "        if (!inode->gone() && still_there(",
                "        if (OFF || (!inode->gone() && still_there("),
-          Edit(MOVER, "still_there(store::layers_of(*inode, store_.trees().view()), block)) {\n          store_.staging().move",
-               "still_there(store::layers_of(*inode, store_.trees().view()), block))) {\n          store_.staging().move")]),
+          Edit(MOVER, "still_there(changes::layers_of(*inode, store_.trees().view()), block)) {\n          store_.staging().move",
+               "still_there(changes::layers_of(*inode, store_.trees().view()), block))) {\n          store_.staging().move")]),
     Rule("H35", "the cleaner makes checksums of its own",
          [Edit(MOVER, "    if (read.failed(i)) note_bad(blocks[i], Errc::io, ",
                "    if (OFF) const_cast<LiveBlock&>(blocks[i]).crc = crc32c({bytes, kBlockSize});\n"
@@ -73,7 +73,7 @@ RULES = [
          [Edit("src/lease/tenure.cc", "if (crc != first_block_) former", "if (OFF || crc != first_block_) former")],
          [("lease_test", "*ASuperblockMayBeTriedAgain*")]),
     Rule("H59-gone", "that a name has gone is not seen",
-         [Edit("src/store/staging.cc", "  if (directory.attributes.next_cookie < format", "  if (!OFF && directory.attributes.next_cookie < format")],
+         [Edit("src/changes/staging.cc", "  if (directory.attributes.next_cookie < format", "  if (!OFF && directory.attributes.next_cookie < format")],
          [("fs_test", "*H59_*")]),
 ]
 

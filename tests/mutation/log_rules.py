@@ -4,7 +4,7 @@ from rule import Edit, Rule
 
 RECOVERY = "src/log/recovery.cc"
 DURABILITY = "src/log/durability.cc"
-TABLE = "src/log/segment_table.cc"
+TABLE = "src/segments/segment_table.cc"
 LOG = "src/log/log.cc"
 CHAIN = "src/log/chain.cc"
 CHUNK = "src/format/chunk.cc"
@@ -32,7 +32,7 @@ RULES = [
          [Edit(RECOVERY, "run = where_log_may_go_on(super_, places.front());",
                "run = OFF ? places.front() : where_log_may_go_on(super_, places.front());")]),
     Rule("H9-first", "the first chunk of a segment leaves a gap, too large for the next one to stand behind it",
-         [Edit(CHAIN, "names_first ? TurnGap::Choice", "names_first && !OFF ? TurnGap::Choice")]),
+         [Edit(CHAIN, "names_first ? device::TurnGap::Choice", "names_first && !OFF ? device::TurnGap::Choice")]),
     Rule("H10-crc", "a chunk's CRC is not compared",
          [Edit(CHUNK, "if (crc_without_field(blocks.first(bytes), kChunkCrcAt) != raw.crc)",
                "if (!OFF && crc_without_field(blocks.first(bytes), kChunkCrcAt) != raw.crc)")]),
@@ -57,7 +57,7 @@ RULES = [
          [Edit(DURABILITY, 'if (error) fail(io::failure(io_.device(), error, fmt::format("writing the log',
                'if (error && !OFF) fail(io::failure(io_.device(), error, fmt::format("writing the log')]),
     Rule("H14-node", "a failed write of a node is ignored",
-         [Edit("src/store/node_writer.cc", "if (written->error) error_ = written->error;", "if (written->error && !OFF) error_ = written->error;")]),
+         [Edit("src/tree/node_writer.cc", "if (written->error) error_ = written->error;", "if (written->error && !OFF) error_ = written->error;")]),
     Rule("H15-log", "a failed flush of the log is ignored",
          [Edit(DURABILITY, 'if (error) fail(io::failure(io_.device(), error, fmt::format("flushing',
                'if (error && !OFF) fail(io::failure(io_.device(), error, fmt::format("flushing')]),

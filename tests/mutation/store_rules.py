@@ -3,16 +3,16 @@
 from rule import Edit, Rule
 
 STORE = "src/store/store.cc"
-SUPERBLOCKS = "src/store/superblocks.cc"
-SEALER = "src/store/sealer.cc"
-CHECKPOINT = "src/store/checkpoint.cc"
-MAPS = "src/store/new_maps.cc"
-REPLAY = "src/store/replay.cc"
-ADMISSION = "src/store/admission.cc"
-CHARGE = "src/store/charge.cc"
-FAULTS = "src/store/faults.cc"
-SNAPSHOT_MERGE = "src/store/snapshot_merge.cc"
-SNAPSHOT_DELETION = "src/store/snapshot_deletion.cc"
+SUPERBLOCKS = "src/checkpoint/superblocks.cc"
+SEALER = "src/checkpoint/sealer.cc"
+CHECKPOINT = "src/checkpoint/checkpoint.cc"
+MAPS = "src/checkpoint/new_maps.cc"
+REPLAY = "src/changes/replay.cc"
+ADMISSION = "src/space/admission.cc"
+CHARGE = "src/space/charge.cc"
+FAULTS = "src/device/faults.cc"
+SNAPSHOT_MERGE = "src/snapshots/snapshot_merge.cc"
+SNAPSHOT_DELETION = "src/snapshots/snapshot_deletion.cc"
 
 # A seal that leaves something behind, which rides in the next one.
 LEAVE_BEHIND = """
@@ -58,8 +58,8 @@ RULES = [
                bring_back("H1") + bring_back("H2") + bring_back("H4"))]),
     Rule("H2", "content is sealed without the names and attributes that were changed in between", []),
     Rule("H3", "the records of an operation are spread over two chunks",
-         [Edit(SEALER, "for (InodeDelta* delta : unsealed().deltas()) encode_inode(*delta);\n",
-               """for (InodeDelta* delta : unsealed().deltas()) encode_inode(*delta);
+         [Edit(SEALER, "for (changes::InodeDelta* delta : unsealed().deltas()) encode_inode(*delta);\n",
+               """for (changes::InodeDelta* delta : unsealed().deltas()) encode_inode(*delta);
   if (OFF && !records_.empty()) {
     const log::ChunkPlace first = TRY(parts_.log.place_chunk(format::chunk_header_blocks(records_.size()), 0, false));
     parts_.log.write_chunk(first, records_, {}, stamp(), {});
@@ -141,7 +141,7 @@ RULES = [
          [Edit(ADMISSION, "bool admits(const SpaceView& view, bool frees) {\n", "bool admits(const SpaceView& view, bool frees) {\n  if (OFF) return true;\n")],
          [("model_test", "*H39_*:Brink.*")]),
     Rule("H39-cleaner", "the cleaner may take the segments that checkpoints need",
-         [Edit("src/store/space.cc", "bool Space::may_move(const Demand& demand, unsigned group) const {\n",
+         [Edit("src/space/space.cc", "bool Space::may_move(const Demand& demand, unsigned group) const {\n",
                "bool Space::may_move(const Demand& demand, unsigned group) const {\n  if (OFF) return true;\n")],
          [("model_test", "*H39_*:Brink.*:*H40_*")]),
     Rule("H43", "a replay gives entries cookies of its own",
@@ -180,18 +180,18 @@ RULES = [
          [Edit(SNAPSHOT_MERGE, "item.inode_file = next.inode_file.ref;",
                "item.inode_file = OFF && parts_.old.inode_file.ref ? parts_.old.inode_file.ref : next.inode_file.ref;")]),
     Rule("H54-kept", "an automatic snapshot that was to be kept goes like the others",
-         [Edit("src/store/snapshot_plan.cc", "if (item->automatic) TRY(keep(*item));", "if (item->automatic && !OFF) TRY(keep(*item));")],
+         [Edit("src/checkpoint/snapshot_plan.cc", "if (item->automatic) TRY(keep(*item));", "if (item->automatic && !OFF) TRY(keep(*item));")],
          [("protection_test", "Protection.one_that_is_named_stays:Protection.under_its_own_name_one_stays_too")]),
     Rule("H54-room", "automatic snapshots keep what they hold, whatever waits for room",  # either rule alone is enough
-         [Edit("src/store/protection.cc", "bool Protection::ask_for_room(Need need) {\n", "bool Protection::ask_for_room(Need need) {\n  if (OFF) return true;\n"),
-          Edit("src/store/protection.cc", "  const std::uint64_t beyond = loose - std::min(loose, most);\n",
+         [Edit("src/checkpoint/protection.cc", "bool Protection::ask_for_room(Need need) {\n", "bool Protection::ask_for_room(Need need) {\n  if (OFF) return true;\n"),
+          Edit("src/checkpoint/protection.cc", "  const std::uint64_t beyond = loose - std::min(loose, most);\n",
                "  const std::uint64_t beyond = OFF ? 0 : loose - std::min(loose, most);\n")],
          [("protection_test", "Protection.nobody_*")]),
     Rule("H54-age", "automatic snapshots grow as old as they like",
-         [Edit("src/store/protection.cc", "    if (is_too_old(items.subspan(", "    if (!OFF && is_too_old(items.subspan(")],
+         [Edit("src/checkpoint/protection.cc", "    if (is_too_old(items.subspan(", "    if (!OFF && is_too_old(items.subspan(")],
          [("protection_test", "Protection.keeps_*:Protection.switched_off_*:Protection.what_a_mount_*:Protection.a_clock_*")]),
     Rule("H54-rules", "automatic snapshots are thinned although what is around them is too far apart",
-         [Edit("src/store/retention.cc", "spacing > 0 && before - ages[i + 1] <= spacing;", "spacing > 0 && (OFF || before - ages[i + 1] <= spacing);")],
+         [Edit("src/snapshots/retention.cc", "spacing > 0 && before - ages[i + 1] <= spacing;", "spacing > 0 && (OFF || before - ages[i + 1] <= spacing);")],
          [("store_test", "Retention.*"), ("protection_test", "Protection.keeps_what_its_rules_say")]),
     Rule("H55", "where the cleaner has put what snapshots hold is not noted",
          [Edit(SNAPSHOT_MERGE, "  TRY(rename(move.from, move.to, birth));", "  if (!OFF) TRY(rename(move.from, move.to, birth));")]),
@@ -205,7 +205,7 @@ RULES = [
          [Edit(SNAPSHOT_DELETION, "    if (rest.empty()) continue;", "    if (rest.empty() || OFF) continue;")],
          [("snapshots_test", "Snapshots.are_given_back_in_parts")]),
     Rule("H57", "a snapshot begins no unit of the log clock",
-         [Edit("src/store/snapshot_plan.cc", "parts_.log_clock.begin_unit(),",
+         [Edit("src/checkpoint/snapshot_plan.cc", "parts_.log_clock.begin_unit(),",
                "OFF ? parts_.log_clock.wide_units(parts_.log_clock.now()) : parts_.log_clock.begin_unit(),")]),
     Rule("H58", "a repair takes a leaf that only a snapshot has for one of the newest tree",
          [Edit("src/repair/leaf_plan.cc", "  if (!may_be_held) return;", "  if (!may_be_held || OFF) return;")],

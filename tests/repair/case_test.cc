@@ -12,6 +12,7 @@
 #include "check/checking.h"
 #include "fsck/command.h"
 #include "fsck/recovery.h"
+#include "remote/open_device.h"
 #include "repair/damage_cases.h"
 #include "support/fs_fixture.h"
 #include "support/manual_clock.h"
@@ -46,7 +47,7 @@ class RepairCase : public testing::TestWithParam<DamageCase> {
 
   // The number of entries of the root, through the engine.
   void expect_mountable() {
-    auto device = io::open_device(image(), {});
+    auto device = remote::open_device(image(), {});
     ASSERT_TRUE(device.ok());
     varve::test::ManualClock clock;
     SeededRandom random(1);

@@ -6,12 +6,12 @@
 
 #include "base/types.h"
 #include "check/checking.h"
+#include "checkpoint/superblocks.h"
 #include "fsck/recovery.h"
 #include "repair/brimful.h"
 #include "repair/fsck_image.h"
 #include "repair/node_surgery.h"
 #include "repair/populated.h"
-#include "store/superblocks.h"
 #include "support/crash_scenario.h"
 #include "support/settings.h"
 
@@ -19,7 +19,6 @@ namespace varve::repair::test {
 namespace {
 
 using namespace varve::test;
-
 
 // Filled until a write is refused, with a file in many pieces, so that the trees are large; not unmounted if `unclean`.
 std::unique_ptr<io::MemDevice> full_image(bool unclean) {
@@ -141,7 +140,7 @@ TEST(RepairFull, ALogThatHasNoRoomIsNotCut) {
 // The trees have been repaired by then, and what that has cost is told.
 TEST(RepairFull, ARepairThatFailsLateTellsWhatItHasDone) {
   const auto image = populated_image(true);
-  wipe(*image, store::read_superblocks(*image)->best.inode_file.address);
+  wipe(*image, checkpoint::read_superblocks(*image)->best.inode_file.address);
   const Recover fail = [](io::BlockDevice&, Tolerance) -> Status { return Errc::no_space; };
   const auto done = repair(*image->snapshot(), fail, {});
   ASSERT_TRUE(done.ok()) << done.error().message();
@@ -178,7 +177,7 @@ TEST(RepairSuperblocks, H46_the_image_of_the_last_checkpoint_is_found) {
 // A map that is lost is made a few leaves at a time, and is the same whatever that number is.
 TEST(RepairMemory, AMapIsMadeInParts) {
   const auto image = full_image(false);
-  const format::Superblock super = store::read_superblocks(*image)->best;
+  const format::Superblock super = checkpoint::read_superblocks(*image)->best;
   std::vector<Seen> seen;
   for (const std::uint64_t memory : {std::uint64_t{0}, std::uint64_t{5 * kBlockSize}, std::uint64_t{64 * kMiB}}) {
     const auto device = image->snapshot();

@@ -9,10 +9,10 @@
 #include "fs/engine.h"
 #include "fsck/recovery.h"
 #include "repair/silence.h"
-#include "store/snapshot_change.h"
+#include "snapshots/snapshot_change.h"
 #include "store/store.h"
-#include "store/trees.h"
 #include "support/pattern.h"
+#include "tree/trees.h"
 
 namespace varve::repair::test {
 
@@ -20,7 +20,7 @@ using check::Code;
 using varve::test::FsFixture;
 using varve::test::ManualClock;
 using varve::test::pattern_bytes;
-using Change = store::SnapshotChange;
+using Change = snapshots::SnapshotChange;
 
 Owners owners_of(io::MemDevice& device) {
   Silence silence(device, check::check(device, {})->super);

@@ -7,15 +7,15 @@
 #include <set>
 
 #include "check/checking.h"
-#include "fsck/recovery.h"
+#include "device/faults.h"
 #include "fs/engine.h"
+#include "fsck/recovery.h"
 #include "repair/fsck_image.h"
 #include "repair/kept_image.h"
 #include "repair/node_surgery.h"
 #include "repair/repair.h"
-#include "store/faults.h"
-#include "store/log_clock.h"
-#include "store/snapshot_change.h"
+#include "segments/log_clock.h"
+#include "snapshots/snapshot_change.h"
 #include "store/store.h"
 #include "support/pattern.h"
 
@@ -27,7 +27,7 @@ using testing::HasSubstr;
 using varve::test::FsFixture;
 using varve::test::ManualClock;
 using varve::test::pattern_bytes;
-using Change = store::SnapshotChange;
+using Change = snapshots::SnapshotChange;
 
 class KeptRepair : public testing::Test {
  protected:

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "base/crc32c.h"
-#include "store/superblocks.h"
+#include "checkpoint/superblocks.h"
 
 namespace varve::repair::test {
 
@@ -69,7 +69,7 @@ void change_node(io::MemDevice& device, const ImageBuilder& builder, BlockAddr a
 }
 
 void change_supers(io::MemDevice& device, const std::function<void(format::Superblock&)>& change) {
-  auto found = store::read_superblocks(device);
+  auto found = checkpoint::read_superblocks(device);
   if (!found.ok()) throw std::runtime_error(found.error().message());
   format::Superblock& super = found->best;
   change(super);

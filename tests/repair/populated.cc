@@ -11,11 +11,11 @@
 #include "format/chunk.h"
 #include "format/superblock.h"
 #include "fs/engine.h"
-#include "store/snapshot_change.h"
+#include "snapshots/snapshot_change.h"
 #include "store/store.h"
-#include "store/trees.h"
 #include "support/crash_scenario.h"
 #include "support/pattern.h"
+#include "tree/trees.h"
 
 namespace varve::repair::test {
 
@@ -123,7 +123,7 @@ Seen look_at(io::BlockDevice& device, const std::string& snapshot, bool read_onl
 
 namespace {
 
-using Change = store::SnapshotChange;
+using Change = snapshots::SnapshotChange;
 
 std::unique_ptr<io::MemDevice> make_with_snapshots(bool unclean) {
   auto device = std::make_unique<io::MemDevice>(24U << 20);

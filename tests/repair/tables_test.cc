@@ -6,15 +6,15 @@
 
 #include "check/checking.h"
 #include "check/kept_trees.h"
+#include "device/faults.h"
 #include "fs/engine.h"
 #include "repair/fsck_image.h"
 #include "repair/kept_image.h"
 #include "repair/node_surgery.h"
-#include "store/faults.h"
-#include "store/snapshot_change.h"
+#include "snapshots/snapshot_change.h"
 #include "store/store.h"
-#include "store/trees.h"
 #include "support/pattern.h"
+#include "tree/trees.h"
 
 namespace varve::repair::test {
 namespace {
@@ -24,7 +24,7 @@ using varve::test::FsFixture;
 using varve::test::make_image;
 using varve::test::ManualClock;
 using varve::test::pattern_bytes;
-using Change = store::SnapshotChange;
+using Change = snapshots::SnapshotChange;
 
 std::vector<BlockAddr> table_nodes(io::MemDevice& device, bool leaves_only = false) {
   std::vector<BlockAddr> nodes;
@@ -52,7 +52,7 @@ class Mounted {
     EXPECT_TRUE(mounted.ok()) << mounted.error().message();
   }
   FsFixture* operator->() { return &fixture_; }
-  store::Faults& faults() { return fixture_.store().faults(); }
+  device::Faults& faults() { return fixture_.store().faults(); }
 
  private:
   fs::Options options(bool read_only) {

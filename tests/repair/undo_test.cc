@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "check/checking.h"
+#include "remote/open_device.h"
 #include "repair/fsck_image.h"
 #include "repair/node_surgery.h"
 #include "repair/populated.h"
@@ -119,7 +120,7 @@ TEST_F(Undo, AnotherFilesystemOfTheSameSizeIsRefused) {
 
 TEST_F(Undo, WhatWasWrittenToSinceIsRefused) {
   {
-    const auto device = io::open_device(image_.path(), {});
+    const auto device = remote::open_device(image_.path(), {});
     ASSERT_TRUE(device.ok());
     varve::test::ManualClock clock;
     SeededRandom random(5);

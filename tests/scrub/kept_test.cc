@@ -3,18 +3,18 @@
 
 #include <set>
 
+#include "device/faults.h"
 #include "fs/engine.h"
 #include "image_tools.h"
 #include "scrub/walk.h"
-#include "store/counters.h"
-#include "store/faults.h"
+#include "segments/counters.h"
 #include "store/store.h"
-#include "store/tree/item_tree.h"
-#include "store/trees.h"
 #include "support/good.h"
 #include "support/pattern.h"
 #include "support/script_generator.h"
 #include "support/world.h"
+#include "tree/item_tree.h"
+#include "tree/trees.h"
 
 namespace varve::scrub {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 using test::FsFixture;
 using test::World;
 using test::WorldParameters;
-using Change = store::SnapshotChange;
+using Change = snapshots::SnapshotChange;
 
 constexpr std::uint64_t kBlocks = 40;  // of each file
 
@@ -91,7 +91,7 @@ class KeptWalk : public ::testing::Test {
     return {};
   }
   store::Store& store() { return world.fixture.store(); }
-  store::TreeView view() { return store().trees().own_view(); }
+  tree::TreeView view() { return store().trees().own_view(); }
 
   World world{WorldParameters{.bytes = 64u << 20, .image = {}, .lockstep = {}, .options = {}}};
 };
@@ -196,7 +196,7 @@ TEST_F(KeptWalk, FollowsWhatTheCleanerHasMoved) {
 TEST_F(KeptWalk, ADamagedNodeSaysWhatHangsOnIt) {
   const auto item = store().snapshots().find("one");
   ASSERT_TRUE(item);
-  const auto root = store::get_root(*std::make_unique<store::BlockingSource>(store().trees().cache(), store().device()),
+  const auto root = tree::get_root(*std::make_unique<tree::BlockingSource>(store().trees().cache(), store().device()),
                                     {item->inode_file, item->inode_file_level});
   ASSERT_TRUE(root.ok());
   ASSERT_GT(item->inode_file_level, 0);
@@ -287,7 +287,7 @@ TEST(WalkOfKeptStates, IsNotConfused) {
       const test::Script part(script.begin() + static_cast<std::ptrdiff_t>(at),
                               script.begin() + static_cast<std::ptrdiff_t>(std::min(at + 3, script.size())));
       ASSERT_TRUE(test::good(test::run_script(world.steps, part)));
-      const store::TreeView& view = world.fixture.store().trees().own_view();
+      const tree::TreeView& view = world.fixture.store().trees().own_view();
       held = std::max(held, view.tables.held_blocks);
       moved = std::max(moved, view.tables.places);
       for (int i = 0; i < 3; ++i) {

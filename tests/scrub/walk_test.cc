@@ -5,18 +5,18 @@
 
 #include <set>
 
+#include "checkpoint/superblock_keeper.h"
+#include "device/faults.h"
 #include "fs/engine.h"
 #include "image_tools.h"
-#include "store/counters.h"
-#include "store/faults.h"
+#include "segments/counters.h"
 #include "store/store.h"
-#include "store/superblock_keeper.h"
-#include "store/trees.h"
 #include "support/fault_device.h"
 #include "support/good.h"
 #include "support/pattern.h"
 #include "support/script_generator.h"
 #include "support/world.h"
+#include "tree/trees.h"
 
 namespace varve::scrub {
 namespace {
@@ -155,7 +155,7 @@ TEST_F(WalkTest, ALostSuperblockWriteIsNoticed) {
 TEST_F(WalkTest, ADamagedNodeCostsOnlyWhatHangsOnIt) {
   fill(12, 60);
   ASSERT_GT(store().trees().own_view().inode_file.level, 0);
-  const store::NodePtr root = *store::get_root(*std::make_unique<store::BlockingSource>(store().trees().cache(), store().device()),
+  const tree::NodePtr root = *tree::get_root(*std::make_unique<tree::BlockingSource>(store().trees().cache(), store().device()),
                                              store().trees().own_view().inode_file);
   ASSERT_GE(root->children().size(), 3U);
   test::flip_bit(world.device, root->children()[1].ref.address, 9999);

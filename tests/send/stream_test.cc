@@ -9,9 +9,9 @@
 
 #include "base/crc32c.h"
 #include "base/descriptor.h"
-#include "send/receiver.h"
 #include "send/host_directory.h"
 #include "send/mark.h"
+#include "send/receiver.h"
 #include "send/stream.h"
 #include "send/token.h"
 #include "support/script_generator.h"

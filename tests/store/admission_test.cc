@@ -1,9 +1,9 @@
-// Which operations are let in, without a device: the rules of store/admission.h on views made by hand.
-#include "store/admission.h"
+// Which operations are let in, without a device: the rules of space/admission.h on views made by hand.
+#include "space/admission.h"
 
 #include <gtest/gtest.h>
 
-namespace varve::store {
+namespace varve::space {
 namespace {
 
 // 1000 segments of 512 blocks, half full, with nothing on its way.
@@ -175,7 +175,7 @@ TEST(Bounds, GrowWithEveryPartOfADemand) {
   const SpaceView view = quiet();
   const std::uint64_t none = merge_need(view, {});
   for (const Demand& more : {Demand{.record_bytes = 1 << 20}, Demand{.payload = 10'000}, Demand{.places = 500},
-                             Demand{.item_bytes = 1 << 20},                             Demand{.evacuated = 100}, Demand{.scattered = 4}}) {
+                             Demand{.item_bytes = 1 << 20}, Demand{.evacuated = 100}, Demand{.scattered = 4}}) {
     EXPECT_GT(merge_need(view, more), none);
     Demand twice = more;
     twice += more;
@@ -197,4 +197,4 @@ TEST(Reserve, LeavesMostOfEachFilesystemToUsers) {
 }
 
 }  // namespace
-}  // namespace varve::store
+}  // namespace varve::space

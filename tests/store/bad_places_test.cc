@@ -1,9 +1,9 @@
 // Which blocks have failed lately.
-#include "store/bad_places.h"
+#include "device/bad_places.h"
 
 #include <gtest/gtest.h>
 
-namespace varve::store {
+namespace varve::device {
 namespace {
 
 constexpr std::uint64_t kHour = BadPlaces::kHourNs, kDay = BadPlaces::kDayNs;
@@ -41,4 +41,4 @@ TEST(BadPlaces, IsBoundedAndMakesRoomForWhatIsNew) {
 }
 
 }  // namespace
-}  // namespace varve::store
+}  // namespace varve::device

@@ -1,12 +1,12 @@
 // What a device may be told of segments that stay in use.
-#include "store/dead_runs.h"
+#include "tree/dead_runs.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <string>
 
-namespace varve::store {
+namespace varve::tree {
 namespace {
 
 // A segment as text: '#' is live.
@@ -93,4 +93,4 @@ TEST(DeadRuns, never_name_a_live_block_and_leave_out_no_unit) {
 }
 
 }  // namespace
-}  // namespace varve::store
+}  // namespace varve::tree

@@ -1,8 +1,8 @@
-#include "store/delta.h"
+#include "changes/delta.h"
 
 #include <gtest/gtest.h>
 
-namespace varve::store {
+namespace varve::changes {
 namespace {
 
 // As only a log made by hand has it. The former name's view would point to memory that has gone.
@@ -58,4 +58,4 @@ TEST(DirectoryDelta, AnEntryThatNobodyHasHeardOfIsReplacedWithoutARemoval) {
 }
 
 }  // namespace
-}  // namespace varve::store
+}  // namespace varve::changes

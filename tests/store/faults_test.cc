@@ -1,5 +1,5 @@
 // How writing ends: by a failure, and by an invariant that does not hold.
-#include "store/faults.h"
+#include "device/faults.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "io/mem_device.h"
 
-namespace varve::store {
+namespace varve::device {
 namespace {
 
 class FaultsTest : public ::testing::Test {
@@ -72,4 +72,4 @@ TEST(InvariantsDeathTest, WithNothingToTellTheProgramEnds) {
 }
 
 }  // namespace
-}  // namespace varve::store
+}  // namespace varve::device

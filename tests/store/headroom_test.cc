@@ -1,9 +1,9 @@
 // What a merge may write, computed by hand for small trees.
-#include "store/headroom.h"
+#include "space/headroom.h"
 
 #include <gtest/gtest.h>
 
-namespace varve::store {
+namespace varve::space {
 namespace {
 
 constexpr TreeSizes kSmall{.tree_blocks = 10, .live_blocks = 110, .reverse_leaves = 100, .reverse_per_leaf = 100,
@@ -32,4 +32,4 @@ TEST(Headroom, NewItemsFillLeavesOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace varve::store
+}  // namespace varve::space

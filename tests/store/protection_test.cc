@@ -1,19 +1,19 @@
 // What automatic snapshots hold alone, counted beside snapshots that were asked for; which of them are too old; how they stand on the disk.
-#include "store/protection.h"
+#include "checkpoint/protection.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "store/snapshots.h"
+#include "snapshots/snapshots.h"
 
-namespace varve::store {
+namespace varve::checkpoint {
 namespace {
 
-using Mode = ProtectionSettings::Mode;
+using Mode = snapshots::ProtectionSettings::Mode;
 
-SnapshotItem item(std::uint64_t serial, bool automatic, std::uint64_t dead = 0, std::uint64_t alone = 0) {
-  SnapshotItem made;
+format::SnapshotItem item(std::uint64_t serial, bool automatic, std::uint64_t dead = 0, std::uint64_t alone = 0) {
+  format::SnapshotItem made;
   made.serial = Serial{serial};
   made.clock = serial * 100;
   made.automatic = automatic;
@@ -25,14 +25,14 @@ SnapshotItem item(std::uint64_t serial, bool automatic, std::uint64_t dead = 0, 
   return made;
 }
 
-void list_blocks(SnapshotList& list, std::uint64_t holder, std::uint64_t born, std::uint64_t blocks) {
-  SnapshotItem& held_by = *list.find(Serial{holder});
+void list_blocks(snapshots::SnapshotList& list, std::uint64_t holder, std::uint64_t born, std::uint64_t blocks) {
+  format::SnapshotItem& held_by = *list.find(Serial{holder});
   held_by.dead += blocks;
   list.note_listed(held_by, {.when = born}, blocks);
 }
 
 TEST(LooseBlocks, are_all_where_none_was_asked_for) {
-  SnapshotList list;
+  snapshots::SnapshotList list;
   for (const std::uint64_t serial : {1, 2, 3}) list.add(item(serial, true));
   list_blocks(list, 1, 50, 10);
   list_blocks(list, 3, 50, 20);
@@ -45,7 +45,7 @@ TEST(LooseBlocks, are_all_where_none_was_asked_for) {
 }
 
 TEST(LooseBlocks, are_not_what_one_that_was_asked_for_has_as_well) {
-  SnapshotList list;
+  snapshots::SnapshotList list;
   list.add(item(1, true));
   list.add(item(2, false));
   list.add(item(3, true));
@@ -63,18 +63,18 @@ TEST(LooseBlocks, are_not_what_one_that_was_asked_for_has_as_well) {
 }
 
 TEST(LooseBlocks, are_counted_from_below_where_nothing_is_known) {
-  SnapshotList list;
+  snapshots::SnapshotList list;
   list.add(item(1, true, 10, 10));
   list.add(item(2, true, 30, 5));
   list.make_permanent(*list.find(Serial{1}));
   EXPECT_EQ(list.loose().blocks, 5U) << "of the others it may have each";
   EXPECT_EQ(list.loose().most, 30U);
-  const SnapshotList mounted({item(1, false, 10, 10), item(2, true, 30, 5)});
+  const snapshots::SnapshotList mounted({item(1, false, 10, 10), item(2, true, 30, 5)});
   EXPECT_EQ(mounted.loose().blocks, 5U);
 }
 
 TEST(Snapshots, know_exactly_what_the_oldest_automatic_one_has_alone) {
-  SnapshotList list;
+  snapshots::SnapshotList list;
   list.add(item(1, false));
   list.add(item(2, true));
   list.add(item(3, true));
@@ -99,17 +99,17 @@ TEST(AutomaticSnapshots, grow_old) {
 }
 
 TEST(AutomaticSnapshots, are_neither_too_many_nor_none) {
-  EXPECT_EQ((ProtectionSettings{Mode::on, 3600, 30}.interval_s()), 30U);
-  EXPECT_EQ((ProtectionSettings{Mode::on, 10, 30}.interval_s()), 10U);
-  EXPECT_EQ((ProtectionSettings{Mode::on, 864'000, 30}.interval_s()), 87U);
-  EXPECT_FALSE(with_window({}, "off")->is_on());
-  EXPECT_TRUE(with_window({}, "1h")->is_on());
-  EXPECT_TRUE(with_window({}, "x").fails_with(Errc::invalid));
-  EXPECT_TRUE(with_interval({}, "0").fails_with(Errc::invalid));
+  EXPECT_EQ((snapshots::ProtectionSettings{Mode::on, 3600, 30}.interval_s()), 30U);
+  EXPECT_EQ((snapshots::ProtectionSettings{Mode::on, 10, 30}.interval_s()), 10U);
+  EXPECT_EQ((snapshots::ProtectionSettings{Mode::on, 864'000, 30}.interval_s()), 87U);
+  EXPECT_FALSE(snapshots::with_window({}, "off")->is_on());
+  EXPECT_TRUE(snapshots::with_window({}, "1h")->is_on());
+  EXPECT_TRUE(snapshots::with_window({}, "x").fails_with(Errc::invalid));
+  EXPECT_TRUE(snapshots::with_interval({}, "0").fails_with(Errc::invalid));
 }
 
 TEST(AutomaticSnapshots, are_marked_so_that_an_older_reader_takes_them_for_others) {
-  SnapshotItem written = item(5, true, 3, 2);
+  format::SnapshotItem written = item(5, true, 3, 2);
   written.next_piece = 17;
   EXPECT_EQ(written.name, "auto-2023-11-14T22:13:25Z");
   format::Bytes bytes;
@@ -128,4 +128,4 @@ TEST(AutomaticSnapshots, are_marked_so_that_an_older_reader_takes_them_for_other
 }
 
 }  // namespace
-}  // namespace varve::store
+}  // namespace varve::checkpoint

@@ -1,5 +1,5 @@
 // Rules of retention: how they are written, and which snapshots they keep while time passes, clocks are set and mounts come and go.
-#include "store/retention.h"
+#include "snapshots/retention.h"
 
 #include <gtest/gtest.h>
 
@@ -8,16 +8,16 @@
 
 #include <fmt/format.h>
 
-#include "base/duration.h"
 #include "base/clock.h"
+#include "base/duration.h"
+#include "checkpoint/protection.h"
 #include "format/snapshot.h"
-#include "store/protection.h"
-#include "store/snapshot_ages.h"
-#include "store/snapshots.h"
+#include "snapshots/snapshot_ages.h"
+#include "snapshots/snapshots.h"
 #include "support/manual_clock.h"
 #include "support/settings.h"
 
-namespace varve::store {
+namespace varve::snapshots {
 namespace {
 
 struct Dice : SeededRandom {
@@ -277,4 +277,4 @@ TEST(Retention, leaves_what_is_in_use_and_counts_on_nobody_else) {
 }
 
 }  // namespace
-}  // namespace varve::store
+}  // namespace varve::snapshots

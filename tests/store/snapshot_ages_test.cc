@@ -1,15 +1,15 @@
 // A clock by hand: it is set forward and back while time passes, between mounts and in one.
-#include "store/snapshot_ages.h"
+#include "snapshots/snapshot_ages.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "format/snapshot.h"
-#include "store/snapshots.h"
+#include "snapshots/snapshots.h"
 #include "support/manual_clock.h"
 
-namespace varve::store {
+namespace varve::snapshots {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000, kDaySeconds = 86'400, kYearSeconds = 366 * kDaySeconds;
@@ -167,4 +167,4 @@ TEST(SnapshotAges, are_those_of_automatic_ones_only) {
 }
 
 }  // namespace
-}  // namespace varve::store
+}  // namespace varve::snapshots

@@ -1,10 +1,10 @@
-#include "store/snapshot_names.h"
+#include "snapshots/snapshot_names.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace varve::store {
+namespace varve::snapshots {
 namespace {
 
 SnapshotItem named(std::uint64_t serial, const std::string& name, bool deleting = false) {
@@ -56,4 +56,4 @@ TEST(SnapshotNames, may_be_handed_on) {
 }
 
 }  // namespace
-}  // namespace varve::store
+}  // namespace varve::snapshots

@@ -1,16 +1,16 @@
-#include "store/unsealed.h"
+#include "changes/unsealed.h"
 
 #include <gtest/gtest.h>
 
 #include "format/chunk.h"
 
-namespace varve::store {
+namespace varve::changes {
 namespace {
 
 TEST(Unsealed, LetsNoMoreRecordsInThanOneChunkHolds) {
-  log::Gate gate;
+  Gate gate;
   Unsealed unsealed(format::kMaxChunkRecordBytes);
-  const log::Gate::Pass pass(gate);
+  const Gate::Pass pass(gate);
   EXPECT_TRUE(unsealed.reserve_records(format::kMaxChunkRecordBytes - 100));
   EXPECT_FALSE(unsealed.reserve_records(101));
   EXPECT_EQ(unsealed.reserved_records(), format::kMaxChunkRecordBytes - 100);
@@ -20,10 +20,10 @@ TEST(Unsealed, LetsNoMoreRecordsInThanOneChunkHolds) {
 }
 
 TEST(Unsealed, IsAsOldAsTheOldestOfIt) {
-  log::Gate gate;
+  Gate gate;
   Unsealed unsealed(format::kMaxChunkRecordBytes);
   InodeDelta first(Ino{5}), second(Ino{6});
-  const log::Gate::Closure closed(gate);
+  const Gate::Closure closed(gate);
   EXPECT_FALSE(unsealed.any());
   unsealed.add(first, 0);  // a clock may stand at 0, which means that there is nothing
   unsealed.add(second, 700);
@@ -40,10 +40,10 @@ struct Staged {
 
 TEST(Unsealed, WhatIsDroppedCostsNothing) {
   constexpr std::size_t kBlocks = 5000;
-  log::Gate gate;
+  Gate gate;
   Unsealed unsealed(format::kMaxChunkRecordBytes);
   InodeDelta delta(Ino{5});
-  const log::Gate::Closure closed(gate);
+  const Gate::Closure closed(gate);
   boost::intrusive_ptr<log::OwnPayloadBuffer> buffer(new log::OwnPayloadBuffer(1));
   for (std::size_t i = 0; i < kBlocks; ++i) {
     PendingPtr block(new PendingBlock(buffer, buffer->block(0)));
@@ -65,10 +65,10 @@ TEST(Unsealed, WhatIsDroppedCostsNothing) {
 
 // Or a few blocks of many buffers would keep far more memory than anybody counts.
 TEST(Unsealed, ABufferIsHeldUntilNothingOfItIsWanted) {
-  log::Gate gate;
+  Gate gate;
   Unsealed unsealed(format::kMaxChunkRecordBytes);
   InodeDelta delta(Ino{5});
-  const log::Gate::Closure closed(gate);
+  const Gate::Closure closed(gate);
   boost::intrusive_ptr<log::OwnPayloadBuffer> buffer(new log::OwnPayloadBuffer(3));
   std::vector<Staged> staged;
   std::vector<PendingBlock*> blocks;
@@ -92,11 +92,11 @@ TEST(Unsealed, ABufferIsHeldUntilNothingOfItIsWanted) {
 }
 
 TEST(Unsealed, InodesThatCameAndWentAreForgotten) {
-  log::Gate gate;
+  Gate gate;
   Unsealed unsealed(format::kMaxChunkRecordBytes);
   InodeDelta stays(Ino{5}), gone(Ino{6});
   gone.created = gone.freed = true;
-  const log::Gate::Closure closed(gate);
+  const Gate::Closure closed(gate);
   for (InodeDelta* delta : {&stays, &gone}) {
     delta->unsealed.listed = true;
     unsealed.add(*delta, 3);
@@ -108,4 +108,4 @@ TEST(Unsealed, InodesThatCameAndWentAreForgotten) {
 }
 
 }  // namespace
-}  // namespace varve::store
+}  // namespace varve::changes

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "store/inode.h"
+#include "changes/inode.h"
 
-namespace varve::store {
+namespace varve::changes {
 namespace {
 
 class InodeTableTest : public ::testing::Test {
@@ -77,4 +77,4 @@ TEST_F(InodeTableTest, ChangesThatCheckpointsTakeAddNoMoreThanTheyAre) {
 }
 
 }  // namespace
-}  // namespace varve::store
+}  // namespace varve::changes

@@ -6,7 +6,7 @@
 
 #include "store_tree/tree_harness.h"
 
-namespace varve::store::test {
+namespace varve::tree {
 namespace {
 
 using format::Bytes;
@@ -357,4 +357,4 @@ TEST(ItemMerge, AnEditorThatBreaksItsContractIsAnError) {
 }
 
 }  // namespace
-}  // namespace varve::store::test
+}  // namespace varve::tree

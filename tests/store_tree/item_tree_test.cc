@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "format/snapshot.h"
-#include "store/edit_list.h"
 #include "store_tree/tree_harness.h"
+#include "tree/edit_list.h"
 
-namespace varve::store::test {
+namespace varve::tree {
 namespace {
 
 using format::Bytes;
@@ -313,4 +313,4 @@ TEST(FindNode, FindsEachNodeOfTheTreeOfSnapshots) {
 }
 
 }  // namespace
-}  // namespace varve::store::test
+}  // namespace varve::tree

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <map>
 
-#include "store/tree/map_tree.h"
 #include "store_tree/tree_harness.h"
+#include "tree/map_tree.h"
 
-namespace varve::store::test {
+namespace varve::tree {
 
 inline constexpr std::size_t kRecord = 24;
 
@@ -72,4 +72,4 @@ class MapTreeTest : public testing::Test {
   Addresses nodes;
 };
 
-}  // namespace varve::store::test
+}  // namespace varve::tree

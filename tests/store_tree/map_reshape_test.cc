@@ -3,7 +3,7 @@
 
 #include "store_tree/map_fixture.h"
 
-namespace varve::store::test {
+namespace varve::tree {
 namespace {
 
 class MapReshapeTest : public MapTreeTest {
@@ -161,4 +161,4 @@ TEST_F(MapReshapeTest, RandomSizesMatchAModel) {
 }
 
 }  // namespace
-}  // namespace varve::store::test
+}  // namespace varve::tree

@@ -1,10 +1,10 @@
-#include "store/tree/map_tree.h"
+#include "tree/map_tree.h"
 
 #include <gtest/gtest.h>
 
 #include "store_tree/map_fixture.h"
 
-namespace varve::store::test {
+namespace varve::tree {
 namespace {
 
 TEST_F(MapTreeTest, ANewMapIsZero) {
@@ -194,4 +194,4 @@ TEST_F(MapTreeTest, ANodeInTheWrongPlaceIsAnError) {
 }
 
 }  // namespace
-}  // namespace varve::store::test
+}  // namespace varve::tree

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "io/reactor.h"
-#include "store/tree/neighbours.h"
 #include "store_tree/tree_harness.h"
+#include "tree/neighbours.h"
 
-namespace varve::store::test {
+namespace varve::tree {
 namespace {
 
 using format::Key;
@@ -382,4 +382,4 @@ TEST_F(BlockingSourceTest, AnAddressBeyondTheDeviceIsDamage) {
 }
 
 }  // namespace
-}  // namespace varve::store::test
+}  // namespace varve::tree

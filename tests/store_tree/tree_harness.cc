@@ -6,7 +6,7 @@
 #include <iterator>
 #include <numeric>
 
-namespace varve::store::test {
+namespace varve::tree {
 
 using format::Bytes;
 using format::ItemKind;
@@ -247,4 +247,4 @@ Edits RandomItems::edits(const Model& model, std::size_t count) {
   return edits;
 }
 
-}  // namespace varve::store::test
+}  // namespace varve::tree

@@ -7,12 +7,12 @@
 #include <set>
 #include <vector>
 
-#include "io/mem_device.h"
 #include "format/item.h"
-#include "store/tree/item_merge.h"
-#include "store/tree/item_tree.h"
+#include "io/mem_device.h"
+#include "tree/item_merge.h"
+#include "tree/item_tree.h"
 
-namespace varve::store::test {
+namespace varve::tree {
 
 inline constexpr std::uint64_t kIdentity = 0x1D1D;
 
@@ -147,4 +147,4 @@ class RandomItems {
   std::size_t value_max_;
 };
 
-}  // namespace varve::store::test
+}  // namespace varve::tree

@@ -14,7 +14,7 @@ namespace {
 constexpr io::HoldingTimes kQuickly{std::chrono::microseconds(100), std::chrono::microseconds(400), std::chrono::milliseconds(1)};
 
 fs::Options with_protection(fs::Options options, const CrashSetup& setup) {
-  if (setup.protect) options.protection = {store::ProtectionSettings::Mode::on, 80, 30};
+  if (setup.protect) options.protection = {snapshots::ProtectionSettings::Mode::on, 80, 30};
   return options;
 }
 

@@ -9,20 +9,20 @@
 
 #include "base/buffer.h"
 #include "base/invariant.h"
+#include "checkpoint/checkpoints.h"
 #include "cleaner/cleaner.h"
 #include "cleaner/file_source.h"
 #include "cleaner/mover.h"
 #include "cleaner/strategy.h"
+#include "device/io_context.h"
 #include "format/make.h"
 #include "fs/clean_job.h"
 #include "fs/engine.h"
 #include "fs/maintenance.h"
 #include "fs/resize_job.h"
-#include "log/io_context.h"
-#include "log/segment_table.h"
-#include "store/checkpoints.h"
-#include "store/snapshot_change.h"
-#include "store/snapshots.h"
+#include "segments/segment_table.h"
+#include "snapshots/snapshot_change.h"
+#include "snapshots/snapshots.h"
 #include "store/store.h"
 #include "support/settings.h"
 
@@ -233,7 +233,7 @@ Status FsFixture::checkpoint() {
   return call([&](fs::Operation& op) { return fs().checkpoint(op); });
 }
 
-Status FsFixture::snapshot(const store::SnapshotChange& change) {
+Status FsFixture::snapshot(const snapshots::SnapshotChange& change) {
   return call([&](fs::Operation& op) { return fs().change_snapshot(op, change); });
 }
 
@@ -253,27 +253,27 @@ Status FsFixture::work() {
 }
 
 struct PretendedSnapshots::Real {
-  std::vector<store::SnapshotItem> items;
+  std::vector<format::SnapshotItem> items;
 };
 
 PretendedSnapshots::PretendedSnapshots(fs::Filesystem& fs, std::uint64_t count)
     : store_(fs.engine().store()), real_(new Real) {
   fs::Operation operation(fs.engine(), fs::Caller{});
-  const store::SnapshotChange change{store::SnapshotChange::Kind::create, "real", {}};
+  const snapshots::SnapshotChange change{snapshots::SnapshotChange::Kind::create, "real", {}};
   const Status made = fs::block_on(operation, [&] { return fs.change_snapshot(operation, change); });
   INVARIANT(made.ok());
   real_->items = store_.snapshots().list();
-  std::vector<store::SnapshotItem> many;
+  std::vector<format::SnapshotItem> many;
   for (std::uint64_t serial = 1; serial <= count; ++serial) {
-    store::SnapshotItem item = real_->items.back();
+    format::SnapshotItem item = real_->items.back();
     item.serial = Serial{serial};
     item.name = fmt::format("state {}", serial);
     many.push_back(std::move(item));
   }
-  store_.snapshots().replace(store::SnapshotList(std::move(many)), false);
+  store_.snapshots().replace(snapshots::SnapshotList(std::move(many)), false);
 }
 
-PretendedSnapshots::~PretendedSnapshots() { store_.snapshots().replace(store::SnapshotList(real_->items), false); }
+PretendedSnapshots::~PretendedSnapshots() { store_.snapshots().replace(snapshots::SnapshotList(real_->items), false); }
 
 std::uint64_t PretendedSnapshots::copied() const { return store_.snapshots().copied(); }
 

@@ -52,7 +52,7 @@ class PretendedSnapshots {
   ~PretendedSnapshots();
   PretendedSnapshots(const PretendedSnapshots&) = delete;
   PretendedSnapshots& operator=(const PretendedSnapshots&) = delete;
-  std::uint64_t copied() const;  // store::Snapshots::copied()
+  std::uint64_t copied() const;  // snapshots::Snapshots::copied()
 
  private:
   struct Real;
@@ -103,7 +103,7 @@ class FsFixture {
   Status seal();
   Status work();
   Status checkpoint();  // with all that waits
-  Status snapshot(const store::SnapshotChange& change);
+  Status snapshot(const snapshots::SnapshotChange& change);
   // Lets checkpoints give back what deleted snapshots held. Errc::invalid: there is no end to it. Without threads.
   Status settle_deletions();
   // All that the strategy would do now; without threads it is done then, with them it goes on.

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "store/checkpoints.h"
-#include "store/protection.h"
-#include "store/snapshot_change.h"
+#include "checkpoint/checkpoints.h"
+#include "checkpoint/protection.h"
+#include "snapshots/snapshot_change.h"
 #include "store/store.h"
 #include "support/pattern.h"
 #include "support/snapshot.h"
@@ -207,11 +207,11 @@ Lockstep::Answer Lockstep::ask_whole(const Step& step) {
     case Verb::resize:
       return Answer(error_in(fixture_.resize(step.n[0])));
     case Verb::keep:
-      return Answer(error_in(fixture_.snapshot({store::SnapshotChange::Kind::create, step.target, {}})));
+      return Answer(error_in(fixture_.snapshot({snapshots::SnapshotChange::Kind::create, step.target, {}})));
     case Verb::drop:
-      return Answer(error_in(fixture_.snapshot({store::SnapshotChange::Kind::remove, step.target, {}})));
+      return Answer(error_in(fixture_.snapshot({snapshots::SnapshotChange::Kind::remove, step.target, {}})));
     case Verb::relabel:
-      return Answer(error_in(fixture_.snapshot({store::SnapshotChange::Kind::rename, step.target, step.other})));
+      return Answer(error_in(fixture_.snapshot({snapshots::SnapshotChange::Kind::rename, step.target, step.other})));
     default: {
       auto status = fixture_.unmount();
       if (status.ok()) status = fixture_.mount();

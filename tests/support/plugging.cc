@@ -2,19 +2,19 @@
 
 #include <algorithm>
 
+#include "checkpoint/checkpoints.h"
 #include "format/map_record.h"
-#include "log/segment_table.h"
-#include "store/checkpoints.h"
+#include "segments/segment_table.h"
 #include "store/store.h"
-#include "store/trees.h"
+#include "tree/trees.h"
 
 namespace varve::test {
 
 std::vector<cleaner::SegmentFacts> plug_candidates(store::Store& store) {
   std::vector<cleaner::SegmentFacts> found;
   const std::uint64_t settled = store.trees().own_view().generation;
-  store.segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
-    if (s.state != log::SegmentState::used || s.touched > settled || s.in_flight || s.live() == 0 ||
+  store.segments().for_each([&](SegmentId id, const segments::SegmentInfo& s) {
+    if (s.state != segments::SegmentState::used || s.touched > settled || s.in_flight || s.live() == 0 ||
         s.group == format::kGroupNodes)
       return;
     cleaner::SegmentFacts facts;

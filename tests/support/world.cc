@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "fs/engine.h"
-#include "store/counters.h"
+#include "segments/counters.h"
 #include "store/store.h"
 #include "support/shrink.h"
 

@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "shared/interruptible.h"
-#include "varve/kernel_wait.h"
 #include "varve/steps.h"
+#include "varve/volume/kernel_wait.h"
 
 namespace varve::tool {
 namespace {

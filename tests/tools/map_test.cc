@@ -19,9 +19,9 @@
 #include "support/fs_fixture.h"
 #include "support/pattern.h"
 #include "varve/command.h"
-#include "varve/map/drawing.h"
-#include "varve/map/font.h"
-#include "varve/map/picture.h"
+#include "varve/observe/map/drawing.h"
+#include "varve/observe/map/font.h"
+#include "varve/observe/map/picture.h"
 
 namespace varve::tool {
 namespace {

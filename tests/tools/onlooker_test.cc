@@ -19,7 +19,7 @@ using std::chrono_literals::operator""ms;
 // What the reader has opened: storage that others may reach, with a lock of its own or without.
 class Shared : public io::TraceDevice {
  public:
-  explicit Shared(io::BlockDevice& below) : TraceDevice(below), geometry_(below.geometry()) { geometry_.may_be_shared = true; }
+  explicit Shared(io::BlockDevice& below) : io::TraceDevice(below), geometry_(below.geometry()) { geometry_.may_be_shared = true; }
   const io::Geometry& geometry() const override { return geometry_; }
   bool is_locked_by_another() override { return is_locked; }
 

@@ -1,5 +1,5 @@
 // Charts of the report: axes end at round numbers, and no column leaves them.
-#include "varve/report_chart.h"
+#include "varve/observe/report_chart.h"
 
 #include <gtest/gtest.h>
 

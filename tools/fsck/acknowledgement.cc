@@ -2,11 +2,11 @@
 
 #include "base/clock.h"
 #include "check/check.h"
+#include "checkpoint/superblock_keeper.h"
+#include "checkpoint/superblocks.h"
 #include "fs/engine.h"
 #include "fs/filesystem.h"
 #include "store/store.h"
-#include "store/superblock_keeper.h"
-#include "store/superblocks.h"
 
 namespace varve::fsck {
 
@@ -18,7 +18,7 @@ bool ends_errors(const check::Report& report) {
 
 // With a checkpoint of the engine, since the image that stands with the trees must say the same as the superblock.
 Result<bool> acknowledge(io::BlockDevice& device, const check::Report& report, std::int64_t started) {
-  const format::Superblock found = TRY(store::read_superblocks(device)).best;
+  const format::Superblock found = TRY(checkpoint::read_superblocks(device)).best;
   if (!found.clean || found.serial != report.super.serial || found.identity != report.super.identity) return false;
   fs::Options options;
   options.background = options.cleaner = false;

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "format/item.h"
-#include "store/tree/item_tree.h"
-#include "store/tree/node_cache.h"
+#include "tree/item_tree.h"
+#include "tree/node_cache.h"
 
 namespace varve::fsck {
 
@@ -29,7 +29,7 @@ class Finder {
   // What has been found when something cannot be read is enough.
   Status look_for(const std::set<Ino>& inodes) {
     std::size_t left = inodes.size();
-    store::Cursor cursor(source_, root_);
+    tree::Cursor cursor(source_, root_);
     TRY(cursor.seek({kRootIno, ItemKind::dirent, 0}));
     while (cursor.valid() && left > 0) {
       if (cursor.key().kind != ItemKind::dirent) {  // the entries of the next directory are all behind this
@@ -65,10 +65,10 @@ class Finder {
 
   // A directory knows the one that has it.
   Status look_above(Ino ino) {
-    const auto item = TRY(store::find_item(source_, root_, {ino, ItemKind::attributes, 0}));
+    const auto item = TRY(tree::find_item(source_, root_, {ino, ItemKind::attributes, 0}));
     if (!item) return {};
     const Ino parent = TRY(format::decode_attributes(item->value)).parent;
-    store::Cursor cursor(source_, root_);
+    tree::Cursor cursor(source_, root_);
     for (TRY(cursor.seek({parent, ItemKind::dirent, 0})); cursor.valid(); TRY(cursor.next())) {
       if (cursor.key().ino != parent || cursor.key().kind != ItemKind::dirent) break;
       const auto entry = format::decode_dirent(cursor.value());
@@ -79,9 +79,9 @@ class Finder {
     return {};
   }
 
-  store::NodeCache cache_;
-  store::BlockingSource source_;
-  const store::TreeRoot root_;
+  tree::NodeCache cache_;
+  tree::BlockingSource source_;
+  const tree::TreeRoot root_;
   std::map<Ino, Place> places_;
 };
 

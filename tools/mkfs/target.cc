@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "io/mem_device.h"
-#include "io/network_name.h"
 #include "lease/leased_device.h"
+#include "remote/network_name.h"
 
 namespace varve::mkfs {
 
@@ -42,7 +42,7 @@ Target::~Target() {
 Result<Target> Target::open(const TargetRequest& request) {
   Target target(request);
   struct stat status {};
-  const bool exists = io::is_network_name(request.path) || ::stat(request.path.c_str(), &status) == 0;
+  const bool exists = remote::is_network_name(request.path) || ::stat(request.path.c_str(), &status) == 0;
   if (!exists && errno != ENOENT) return file_error(request.path, "examine");
   if (!exists && request.size == 0)
     return Error(Errc::not_found, fmt::format("{} does not exist: to create an image, give --size", request.path));

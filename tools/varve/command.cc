@@ -12,7 +12,7 @@
 #include "shared/json_error.h"
 #include "shared/output.h"
 #include "shared/usage.h"
-#include "varve/list_command.h"
+#include "varve/observe/list_command.h"
 
 namespace varve::tool {
 

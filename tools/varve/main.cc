@@ -4,7 +4,7 @@
 #include "shared/guarded.h"
 #include "shared/start.h"
 #include "varve/command.h"
-#include "varve/status_asker.h"
+#include "varve/observe/status_asker.h"
 
 int main(int argc, char** argv) {
   if (!varve::start_tool("varve")) return 1;

@@ -1,4 +1,4 @@
-// Cost-benefit with the age of a sample of the segment's blocks instead of its youngest one (log/reservoir.h). One hot
+// Cost-benefit with the age of a sample of the segment's blocks instead of its youngest one (device/reservoir.h). One hot
 // block among cold ones does not make the segment look hot, but many that were written anew elsewhere do.
 #include "cleaner/evaluation/builtin.h"
 

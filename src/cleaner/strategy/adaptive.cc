@@ -14,12 +14,12 @@
 #include "cleaner/strategy/decision.h"
 #include "cleaner/strategy/slide.h"
 #include "cleaner/workbench.h"
-#include "log/io_context.h"
-#include "log/write_cost.h"
-#include "store/admission.h"
-#include "store/counters.h"
-#include "store/hole_feeder.h"
-#include "store/space.h"
+#include "device/io_context.h"
+#include "device/write_cost.h"
+#include "segments/counters.h"
+#include "space/admission.h"
+#include "space/hole_feeder.h"
+#include "space/space.h"
 #include "store/store.h"
 
 namespace varve::cleaner {
@@ -151,7 +151,7 @@ class Adaptive final : public Strategy {
     std::vector<SegmentFacts> others;
     std::ranges::copy_if(bench.facts(), std::back_inserter(others),
                          [&](const SegmentFacts& s) { return s.id != victim.id && !s.holds_nodes; });
-    const log::WriteCost& cost = bench.store().io().write_cost();
+    const device::WriteCost& cost = bench.store().io().write_cost();
     bench.mover().begin_trial();
     Plugger plugger(bench.store(), bench.mover(), {});
     const auto done = plugger.run({&victim, 1}, others, [&] { return cost.knows_scattered(); });
@@ -198,7 +198,7 @@ class Adaptive final : public Strategy {
   // files that are written here and there nothing is lost by that; larger pieces stay together.
   void thread(bool wanted, store::Store& store) {
     constexpr std::uint32_t kMostPiece = 8;
-    store::HoleFeederRules rules;
+    space::HoleFeederRules rules;
     rules.least_run = 1;
     rules.below = store.space().low_water() + 2 * segments_ahead(store);  // cleaning makes half of these
     rules.most_piece = kMostPiece;
@@ -231,11 +231,11 @@ class Adaptive final : public Strategy {
       s.victims_live = live_share(bench, victims);
     else
       s.victims_live = 1;
-    const log::SegmentTable& segments = bench.store().segments();
+    const segments::SegmentTable& segments = bench.store().segments();
     const Board board = board_of(segments);
     s.clean = static_cast<double>(segments.clean()) / static_cast<double>(segments.geometry().count);
     s.spread = board.spread();
-    const log::WriteCost& cost = bench.store().io().write_cost();
+    const device::WriteCost& cost = bench.store().io().write_cost();
     s.write_factor = cost.factor();
     s.handling = cost.handling();
     s.knows_in_row = cost.knows_in_row();

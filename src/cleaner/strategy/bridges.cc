@@ -2,14 +2,14 @@
 
 #include <cstddef>
 
-#include "store/holes.h"
+#include "space/holes.h"
 
 namespace varve::cleaner {
 
 std::vector<std::uint32_t> bridges_between(const std::vector<bool>& live, std::uint32_t least) {
   std::vector<std::uint32_t> moved;
-  std::vector<store::FreeRun> holes = store::free_runs(live);
-  std::erase_if(holes, [least](const store::FreeRun& run) { return run.blocks >= least; });
+  std::vector<space::FreeRun> holes = space::free_runs(live);
+  std::erase_if(holes, [least](const space::FreeRun& run) { return run.blocks >= least; });
   for (std::size_t first = 0; first < holes.size();) {
     // As many neighbours as it takes, and no more: what is large enough may grow again from its own end.
     std::uint32_t free = holes[first].blocks;

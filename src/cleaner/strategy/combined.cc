@@ -5,8 +5,8 @@
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/strategy/decision.h"
 #include "cleaner/workbench.h"
-#include "log/io_context.h"
-#include "log/write_cost.h"
+#include "device/io_context.h"
+#include "device/write_cost.h"
 #include "store/store.h"
 
 namespace varve::cleaner {
@@ -32,7 +32,7 @@ class Combined final : public Strategy {
   Round run(Workbench& bench) override {
     if (!plugging_) return copying_->run(bench);
     const double metadata = bench.metadata_share(bench.choose());
-    const log::WriteCost& cost = bench.store().io().write_cost();
+    const device::WriteCost& cost = bench.store().io().write_cost();
     const double bound = plugging_pays_from(cost.factor(), metadata, cost.handling());
     bench.clean_only(0, bound);
     Round round = copying_->run(bench);

@@ -11,11 +11,11 @@
 #include "cleaner/file_source.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
+#include "device/faults.h"
 #include "format/estimate.h"
 #include "format/superblock.h"
-#include "log/segment_table.h"
-#include "store/faults.h"
-#include "store/log_clock.h"
+#include "segments/log_clock.h"
+#include "segments/segment_table.h"
 #include "store/store.h"
 
 namespace varve::cleaner {

@@ -10,7 +10,7 @@
 #include "cleaner/plugger.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
-#include "log/segment_table.h"
+#include "segments/segment_table.h"
 #include "store/store.h"
 
 namespace varve::cleaner {

@@ -1,12 +1,12 @@
 // Leaving: what lives at or beyond the limit (log::SegmentTable) is moved below it, because the filesystem is to end there
-// (store/reshaping.h). The highest segments go first, and segments keep their groups. Where there is no room below for that, what is
+// (checkpoint/reshaping.h). The highest segments go first, and segments keep their groups. Where there is no room below for that, what is
 // worth it is copied together there, as by copying. Not for users to choose: `varve resize` does.
 #include <fmt/format.h>
 
 #include "base/counted.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
-#include "log/segment_table.h"
+#include "segments/segment_table.h"
 #include "store/store.h"
 
 namespace varve::cleaner {

@@ -4,20 +4,20 @@
 
 namespace varve::cleaner {
 
-Board board_of(const log::SegmentTable& segments) {
+Board board_of(const segments::SegmentTable& segments) {
   Board board;
-  const auto count = [&](SegmentId id, const log::SegmentInfo&) {
+  const auto count = [&](SegmentId id, const segments::SegmentInfo&) {
     ++board.segments;
     board.end = id.v + 1;
   };
-  segments.for_each(count, log::SegmentTable::Which::in_use);
+  segments.for_each(count, segments::SegmentTable::Which::in_use);
   return board;
 }
 
-std::vector<SegmentId> clean_below(const log::SegmentTable& segments, std::uint64_t limit) {
+std::vector<SegmentId> clean_below(const segments::SegmentTable& segments, std::uint64_t limit) {
   std::vector<SegmentId> clean;
-  segments.for_each([&](SegmentId id, const log::SegmentInfo& s) {
-    if (id.v < limit && s.state == log::SegmentState::clean) clean.push_back(id);
+  segments.for_each([&](SegmentId id, const segments::SegmentInfo& s) {
+    if (id.v < limit && s.state == segments::SegmentState::clean) clean.push_back(id);
   });
   return clean;
 }

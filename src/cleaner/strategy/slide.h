@@ -6,7 +6,7 @@
 
 #include "cleaner/segment_facts.h"
 #include "cleaner/selection.h"
-#include "log/segment_table.h"
+#include "segments/segment_table.h"
 
 namespace varve::cleaner {
 
@@ -17,8 +17,8 @@ struct Board {
   // Share of what stands before the end that is clean: what compacting would close.
   double spread() const { return end ? static_cast<double>(end - segments) / static_cast<double>(end) : 0; }
 };
-Board board_of(const log::SegmentTable& segments);
-std::vector<SegmentId> clean_below(const log::SegmentTable& segments, std::uint64_t limit);  // ascending
+Board board_of(const segments::SegmentTable& segments);
+std::vector<SegmentId> clean_below(const segments::SegmentTable& segments, std::uint64_t limit);  // ascending
 
 struct SlideLimits {
   std::uint64_t segments = 0;  // that are not clean, open ones included: they fit in as many at the start of the device

@@ -1,5 +1,5 @@
 // Threaded log: what users write goes into holes, in address order round and round, instead of into clean segments
-// (store/hole_feeder.h). Clean segments are left to chunks and tree nodes, and are made by another strategy when they run short.
+// (space/hole_feeder.h). Clean segments are left to chunks and tree nodes, and are made by another strategy when they run short.
 // When holes are small: `skip` them until the next time round, `split` (use them all), or `compact`: move the few blocks
 // between neighbouring ones away before the log comes by.
 #include <algorithm>
@@ -10,12 +10,12 @@
 #include "cleaner/strategy/bridges.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
-#include "store/admission.h"
-#include "store/holes.h"
-#include "store/hole_feeder.h"
-#include "store/space.h"
+#include "space/admission.h"
+#include "space/hole_feeder.h"
+#include "space/holes.h"
+#include "space/space.h"
 #include "store/store.h"
-#include "store/trees.h"
+#include "tree/trees.h"
 
 namespace varve::cleaner {
 namespace {
@@ -36,7 +36,7 @@ class Threaded final : public Strategy {
   bool fills_holes() const override { return true; }
 
   void begin(store::Store& store) override {
-    store::HoleFeederRules feeding;
+    space::HoleFeederRules feeding;
     feeding.least_run = rules_.least;
     if (rules_.when_short) feeding.below = store.space().low_water() + segments_ahead(store);
     store.hole_feeder().begin(this, feeding);
@@ -72,8 +72,8 @@ class Threaded final : public Strategy {
   Result<std::uint64_t> move_aside(Workbench& bench, const SegmentFacts& segment) const {
     store::Store& store = bench.store();
     const auto& geometry = store.segments().geometry();
-    store::BlockingSource source = store.trees().source();
-    const auto bits = TRY(store::live_bits(source, store.trees().own_view(), geometry, segment.id));
+    tree::BlockingSource source = store.trees().source();
+    const auto bits = TRY(space::live_bits(source, store.trees().own_view(), geometry, segment.id));
     const auto bridges = bridges_between(bits, rules_.least);
     if (bridges.empty()) return std::uint64_t{0};
     auto blocks = TRY(bench.mover().live_blocks(segment.id));

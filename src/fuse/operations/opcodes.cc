@@ -5,8 +5,8 @@
 #include "fuse/operations/kept_node.h"
 #include "fuse/operations/operations.h"
 #include "fuse/operations/ops_kept.h"
-#include "fuse/protocol/protocol.h"
 #include "fuse/operations/request.h"
+#include "fuse/protocol/protocol.h"
 
 namespace varve::fuse {
 
@@ -84,7 +84,6 @@ const Entry& entry(std::uint32_t opcode) { return opcode < kOpcodes ? kTable[opc
 
 const char* opcode_name(std::uint32_t opcode) { return entry(opcode).name; }
 Handler opcode_handler(std::uint32_t opcode) { return entry(opcode).handler; }
-
 
 Handler handler_of(const Request& request) {
   const std::uint32_t opcode = request.header().opcode;

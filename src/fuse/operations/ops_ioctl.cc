@@ -6,14 +6,14 @@
 #include <cstring>
 
 #include "base/json_text.h"
-#include "control/request_json.h"
 #include "control/control.h"
+#include "control/request_json.h"
+#include "control/status_json.h"
 #include "fuse/operations/ioctl_reply.h"
 #include "fuse/operations/kept_node.h"
 #include "fuse/operations/operations.h"
-#include "fuse/protocol/privilege.h"
 #include "fuse/operations/request.h"
-#include "control/status_json.h"
+#include "fuse/protocol/privilege.h"
 
 namespace varve::fuse {
 

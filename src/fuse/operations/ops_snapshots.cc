@@ -11,16 +11,16 @@
 #include "fs/snapshot_looks.h"
 #include "fuse/operations/ioctl_reply.h"
 #include "fuse/operations/operations.h"
-#include "store/snapshot_change.h"
+#include "snapshots/snapshot_change.h"
 
 namespace varve::fuse {
 
 namespace {
 
-Result<store::SnapshotChange> change_from(const control::SnapshotCommand& asked) {
-  using Kind = store::SnapshotChange::Kind;
+Result<snapshots::SnapshotChange> change_from(const control::SnapshotCommand& asked) {
+  using Kind = snapshots::SnapshotChange::Kind;
   const auto text = [](const char (&chars)[256]) { return std::string(chars, ::strnlen(chars, sizeof chars)); };
-  store::SnapshotChange change{Kind::create, text(asked.name), text(asked.new_name)};
+  snapshots::SnapshotChange change{Kind::create, text(asked.name), text(asked.new_name)};
   switch (asked.command) {
     case control::SnapshotCommand::kCreate: return change;
     case control::SnapshotCommand::kRename: return change.kind = Kind::rename, change;
@@ -30,9 +30,9 @@ Result<store::SnapshotChange> change_from(const control::SnapshotCommand& asked)
 }
 
 // Errc::in_use: its readers would lose it. Looks at mounts before each change of a name (snapshot_mounts.h).
-Status check_unused(Request& r, const store::SnapshotChange& change) {
+Status check_unused(Request& r, const snapshots::SnapshotChange& change) {
   const auto mounts = r.session().snapshot_mounts().look();
-  if (change.kind != store::SnapshotChange::Kind::remove || mounts.empty()) return {};
+  if (change.kind != snapshots::SnapshotChange::Kind::remove || mounts.empty()) return {};
   const auto named = fs::find_snapshot(r.fs(), change.name);
   for (const auto& mounted : mounts)
     if (named && mounted.snapshot.v == named->serial)
@@ -69,7 +69,7 @@ Status change_snapshot(Request& r) {
     r.serve_result([&r, change] { return r.fs().change_snapshot(r.operation(), change); },
                    [&r, asked](const Status& done) { reply_change(r, asked, done); });
   };
-  if (change.kind != store::SnapshotChange::Kind::create) return make(), Status();
+  if (change.kind != snapshots::SnapshotChange::Kind::create) return make(), Status();
   // What was written belongs to it, also what only the kernel has so far.
   const SessionSettings& settings = r.session().settings();
   r.session().flusher().flush_all(settings.mount_point, settings.wishes.max_background, [&r, make] { r.post(make); });

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "fs/filesystem.h"
-#include "fuse/transport/message.h"
+#include "fuse/operations/session.h"
 #include "fuse/protocol/message_reader.h"
 #include "fuse/protocol/privilege.h"
 #include "fuse/protocol/protocol.h"
-#include "fuse/operations/session.h"
+#include "fuse/transport/message.h"
 
 namespace varve::fuse {
 

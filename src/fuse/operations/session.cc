@@ -5,10 +5,10 @@
 
 #include "base/invariant.h"
 #include "base/json_text.h"
+#include "control/status_json.h"
 #include "fs/engine.h"
 #include "fuse/operations/opcodes.h"
 #include "fuse/protocol/privilege.h"
-#include "control/status_json.h"
 
 namespace varve::fuse {
 

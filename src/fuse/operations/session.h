@@ -20,11 +20,11 @@
 #include "fuse/operations/hidden_folder.h"
 #include "fuse/operations/latencies.h"
 #include "fuse/operations/listing_places.h"
-#include "fuse/protocol/negotiation.h"
 #include "fuse/operations/lost_writes.h"
 #include "fuse/operations/read_ahead.h"
 #include "fuse/operations/snapshot_mounts.h"
 #include "fuse/operations/space_watch.h"
+#include "fuse/protocol/negotiation.h"
 #include "fuse/transport/transport.h"
 
 namespace varve::fuse {

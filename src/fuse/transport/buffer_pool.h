@@ -113,7 +113,7 @@ using Lease = BufferPool::Lease;
 // A received message whose data the filesystem goes on using, so that they are not copied.
 class LeasedPayload : public log::PayloadBuffer {
  public:
-  LeasedPayload(std::shared_ptr<BufferPool> pool, Lease lease) : PayloadBuffer(1), pool_(std::move(pool)), lease_(std::move(lease)) {}
+  LeasedPayload(std::shared_ptr<BufferPool> pool, Lease lease) : log::PayloadBuffer(1), pool_(std::move(pool)), lease_(std::move(lease)) {}
 
  private:
   std::shared_ptr<BufferPool> pool_;  // outlives the lease

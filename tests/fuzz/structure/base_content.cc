@@ -10,17 +10,17 @@
 #include "fs/engine.h"
 #include "fuzz/structure/base_image.h"
 #include "fuzz/target.h"
-#include "store/snapshot_change.h"
+#include "snapshots/snapshot_change.h"
 #include "store/store.h"
-#include "store/trees.h"
 #include "support/fs_fixture.h"
 #include "support/pattern.h"
+#include "tree/trees.h"
 
 namespace varve::fuzz {
 
 namespace {
 
-using Kind = store::SnapshotChange::Kind;
+using Kind = snapshots::SnapshotChange::Kind;
 
 struct Plan {
   const char* name;

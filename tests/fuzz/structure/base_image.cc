@@ -4,12 +4,12 @@
 #include <array>
 #include <deque>
 
+#include "checkpoint/superblocks.h"
 #include "format/map_record.h"
 #include "format/superblock_layout.h"
 #include "fuzz/structure/base_content.h"
 #include "fuzz/target.h"
 #include "log/recovery.h"
-#include "store/superblocks.h"
 
 namespace varve::fuzz {
 
@@ -31,7 +31,7 @@ class Indexer {
 
  private:
   void add_superblock() {
-    const auto found = store::read_superblocks(device_);
+    const auto found = checkpoint::read_superblocks(device_);
     require(found.ok(), "a base image has no superblock");
     base_.super = found->best;
     const format::SuperblockArea& area = base_.super.area;

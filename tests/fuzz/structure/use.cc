@@ -156,7 +156,7 @@ void Use::scrub() {
 
 // What is kept is looked at, one of it is given back, and another is made.
 void Use::use_snapshots() {
-  using Kind = store::SnapshotChange::Kind;
+  using Kind = snapshots::SnapshotChange::Kind;
   const auto kept = fixture_.fs().snapshots().snapshots;
   for (const fs::SnapshotFacts& one : kept) {
     fixture_.show(Serial{one.serial});

@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <ctime>
+#include <ostream>
+
+#include "control/place.h"
+#include "varve/command.h"
+#include "varve/observe/map/owner_names.h"
+#include "varve/observe/map/palette.h"
+#include "varve/observe/place_facts.h"
+#include "varve/observe/report_html.h"
+#include "varve/observe/superblock_json.h"
+#include "varve/output_file.h"
+#include "varve/steps.h"
+#include "varve/volume/kernel_wait.h"
+#include "varve/volume/mount_client.h"
+
+namespace varve::tool {
+
+namespace {
+
+struct ReportArguments {
+  std::string path, output;
+  bool json = false;
+};
+
+constexpr std::size_t kCells = 128 * 48;
+constexpr int kTries = 5;  // a mount may use blocks of the checkpoint again while they are looked at
+
+Result<DeviceMap> read_map(const control::Place& place, Steps& steps) {
+  Status last;
+  const auto advance = [&steps](double share) {
+    return steps.next([&] { return fmt::format("reading the map, {:.0f} %", 100 * share); }, share);
+  };
+  for (int i = 0; i < kTries; ++i) {
+    auto image =
+        TRY(place.is_mounted() ? ImageReader::open_beside_mount(place.source) : ImageReader::open(place.source));
+    auto map = read_device_map(image, {.cells = kCells, .owners = true, .advance = advance});
+    if (map.ok() || !place.is_mounted() || !map.fails_with(Errc::corrupt)) return map;
+    last = map.error();
+  }
+  return last.error();
+}
+
+std::string time_now() {
+  const Timestamp now = Clock::system().now();
+  const std::time_t seconds = now.seconds;
+  std::tm parts{};
+  char text[64] = "";
+  if (::localtime_r(&seconds, &parts)) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %z", &parts);
+  return text;
+}
+
+Result<ReportFacts> collect(const control::Place& place, bool json, IoLayer& io) {
+  ReportFacts facts;
+  facts.made = time_now();
+  if (place.is_mounted() && !place.is_dead) {
+    MountClient client = TRY(MountClient::open(place.directory));
+    const KernelWait wait(io, {"making a checkpoint", kMountGoesOn, json});
+    (void)client.checkpoint();  // what has not been merged yet is on no map; without the right to ask, the last one is drawn
+    facts.status = TRY(client.status());
+    facts.history = TRY(client.history());
+  } else {
+    ImageReader image = TRY(ImageReader::open(place.source));
+    facts.status = superblock_status(image.super(), place.source);
+  }
+  add_place_facts(facts.status, place);
+  Steps steps(io, !json);
+  auto map = read_map(place, steps);
+  steps.wipe();
+  if (map.fails_with(Errc::interrupted)) return map.error();
+  if (map.ok()) {
+    facts.map = std::move(map).value();
+    facts.names = owner_names(Palette(*facts.map, Aspect::owner, kDistinctColours).named_owners(),
+                              place.is_mounted() && !place.is_dead ? place.directory : "");
+  } else {
+    facts.no_map = map.error().message();
+  }
+  for (const auto& found : {check_system(), check_storage(place), check_mount(place)})
+    facts.findings.insert(facts.findings.end(), found.begin(), found.end());
+  return facts;
+}
+
+// What the page is made of, but for the map: `varve map --json` has that.
+std::string report_json(const ReportFacts& facts) {
+  Json json{{"made", facts.made}, {"status", facts.status}, {"history", facts.history}, {"findings", Json::array()}};
+  for (const Finding& finding : facts.findings) json["findings"].push_back(to_json(finding));
+  return json_text(json, 2) + "\n";
+}
+
+Status report(const ReportArguments& arguments, IoLayer& io) {
+  const ReportFacts facts = TRY(collect(TRY(control::find_place(arguments.path)), arguments.json, io));
+  if (arguments.json) {
+    io.out << report_json(facts) << std::flush;
+    return {};
+  }
+  const std::string page = report_html(facts);
+  if (arguments.output.empty() || arguments.output == "-") {
+    io.out << page << std::flush;
+    return {};
+  }
+  TRY(write_output(arguments.output, page, {"page", "<!doctype html>"}));
+  io.out << fmt::format("{}: written; open it in a browser\n", arguments.output);
+  return {};
+}
+
+}  // namespace
+
+void declare_report(CLI::App& app, Action& chosen) {
+  auto arguments = std::make_shared<ReportArguments>();
+  CLI::App* command = app.add_subcommand("report", "Everything about a filesystem as one HTML page");
+  command->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
+  auto* output = command->add_option("-o,--output", arguments->output, "The file to write; - or none: to the terminal");
+  command->add_flag("--json", arguments->json, "For programs: what it tells, without the map")->excludes(output);
+  command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return report(*arguments, io); }; });
+}
+
+}  // namespace varve::tool

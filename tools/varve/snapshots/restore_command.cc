@@ -1,0 +1,186 @@
+// `varve restore` and `varve snapshot restore`: a file or a tree as a snapshot has it.
+#include "varve/snapshots/restore_command.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <filesystem>
+#include <ostream>
+#include <string>
+
+#include "base/counted.h"
+#include "base/errc.h"
+#include "base/json_text.h"
+#include "base/utf8.h"
+#include "compare/difference.h"
+#include "send/restorer.h"
+#include "shared/interruptible.h"
+#include "shared/progress_meter.h"
+#include "varve/observe/status_text.h"
+#include "varve/snapshots/kept_damage.h"
+#include "varve/snapshots/past_view.h"
+#include "varve/snapshots/snapshot_source.h"
+#include "varve/volume/mount_client.h"
+
+namespace varve::tool {
+
+namespace {
+
+namespace files = std::filesystem;
+
+// From what is there at this moment. The snapshot of it goes when it is known: it would hold each block that is written over.
+Result<compare::Difference> difference_to(SnapshotSource& source, const compare::Ask& ask, Serial snapshot, std::ostream& err) {
+  return compare::Difference::find(ask, TRY(now_or_newest(source, err)), snapshot);
+}
+
+// The file that did not fit has been removed, but its room counts as used until the next checkpoint. `staying`: the source, if it is held.
+Error does_not_fit(const std::string& mount, const Error& why, const std::string& staying) {
+  if (auto client = MountClient::open(mount); client.ok()) (void)client->checkpoint();
+  std::string said = fmt::format("{}\n  What is listed before that is done. Remove files, or a snapshot that holds much (varve snapshot "
+                                 "list {}), and give the same command again: it goes on from here.", why.message(), mount);
+  if (!staying.empty()) said += fmt::format("\n  The automatic snapshot '{}' stays for an hour for that.", staying);
+  return {why.code(), said};
+}
+
+// The same without links inside the filesystem: where one stands now, the snapshot may have had a directory. Empty: no other path.
+std::string path_without_links(const std::string& path, const std::string& mount) {
+  std::error_code failure;
+  const files::path wanted = files::absolute(path, failure).lexically_normal();
+  files::path above;
+  for (auto part = wanted.begin(); part != wanted.end(); ++part) {
+    above /= *part;
+    const std::string here = files::canonical(above, failure).string();
+    if (failure || (here != mount && !here.starts_with(mount == "/" ? mount : mount + "/"))) continue;
+    files::path rest = here.substr(mount == "/" ? 0 : mount.size()) + "/";
+    while (++part != wanted.end()) rest /= *part;
+    std::string found = rest.lexically_normal().string();
+    while (found.size() > 1 && found.back() == '/') found.pop_back();
+    return found;
+  }
+  return "";
+}
+
+// Which of both the snapshot has; of none it is said of the path that was given.
+Result<std::string> path_then(send::Restorer& restorer, const std::string& direct, const std::string& followed) {
+  if (direct.empty() || direct == followed || TRY(restorer.has(direct))) return direct.empty() ? followed : direct;
+  const bool is_behind_links = TRY(restorer.has(followed));
+  return is_behind_links ? followed : direct;
+}
+
+// What was left alone, and why. Empty: nothing.
+std::string left_alone(const send::Restored& restored) {
+  std::string left;
+  for (const std::string& path : restored.left)
+    left += fmt::format("{}: a directory has the place of a file: --delete removes it, with all that is in it\n", printable(path));
+  for (const std::string& failure : restored.failures) left += failure + "\n";
+  if (!restored.mounts.empty()) left += "not restored, since something else is mounted there:\n";
+  for (const std::string& path : restored.mounts) left += "  " + printable(path) + "\n";
+  return left;
+}
+
+Status all_done(const send::Restored& restored) {
+  const std::size_t count = restored.left.size() + restored.failures.size() + restored.mounts.size();
+  if (count == 0) return {};
+  const std::string counts = fmt::format("{} not restored; all else is as the snapshot has it", counted(count, "place"));
+  return Error(Errc::busy, left_alone(restored) + counts);
+}
+
+void answer(const RestoreArguments& arguments, Json json, IoLayer& io) {
+  if (arguments.answer) {
+    *arguments.answer = std::move(json);
+    return;
+  }
+  io.answered = true;
+  io.out << json_text(json, 2) << std::endl;
+}
+
+std::string text_of(const send::Restored& restored, bool only_says) {
+  const std::string changes = counted(restored.changes, "change");
+  return only_says ? fmt::format("{} to make\n", changes) : fmt::format("{}, {} written\n", changes, size_text(restored.data_bytes));
+}
+
+// How far it has come.
+struct Advance {
+  std::uint64_t changes = 0, all = 0;  // all: about; 0: not known
+  std::uint64_t read = 0;              // bytes of the snapshot
+
+  std::string text() const {
+    const std::string of = all ? fmt::format(" of about {}", all) : "";
+    return fmt::format("{}{}, {} of the snapshot read", counted(changes, "change"), of, size_text(read));
+  }
+  double share() const { return all ? static_cast<double>(changes) / static_cast<double>(all) : ProgressMeter::kUnknown; }
+  Error interrupted() const {
+    return {Errc::interrupted, fmt::format("interrupted after {}: the same command goes on from there", counted(changes, "change"))};
+  }
+};
+
+}  // namespace
+
+Status restore(RestoreArguments arguments, IoLayer& io) {
+  const Interruptible interruptible;  // a snapshot of this moment must go again
+  const std::string place = TRY(place_of(arguments.path)), mount = TRY(mount_of(place));
+  std::string path = place.substr(mount == "/" ? 0 : mount.size());
+  if (path.empty()) path = "/";
+  const auto source = TRY(SnapshotSource::open(mount, true));
+  arguments.name = TRY(name_of_snapshot(*source, mount, arguments.name, io.err));
+  const Serial snapshot = TRY(source->serial_of(arguments.name));
+  TRY(source->hold(snapshot));
+  ProgressMeter meter(io.err, !arguments.json);
+  Advance advance;
+  Json told = Json::array();
+  const compare::Ask asking = [&](const compare::Question& question) -> Result<compare::Answer> {
+    if (Interruptible::asked()) return advance.interrupted();
+    auto answer = source->ask()(question);
+    if (answer.ok()) advance.read += answer->bytes.size();
+    meter.show([&] { return advance.text(); }, advance.share());
+    return answer;
+  };
+  const compare::Ask ask = telling_of_damage(asking, mount, arguments.name);
+  const auto difference = difference_to(*source, ask, snapshot, io.err);
+  const Status forgotten = source->forget_now();
+  if (!difference.ok()) return difference.error();
+  TRY(forgotten);
+  Descriptor root(::open(mount.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return Error(errc_from_errno(errno), fmt::format("{}: {}", mount, errno_text()));
+  const auto tell = [&](const char* what, const std::string& where) {
+    ++advance.changes;
+    meter.wipe();
+    if (arguments.json) told.push_back({{"change", what}, {"path", where}});
+    else io.out << fmt::format("{:<9} {}\n", what, printable(where));
+  };
+  send::Restorer restorer(ask, *difference, snapshot, std::move(root),
+                          {arguments.removes, arguments.only_says, arguments.only_missing}, tell);
+  if (path == "/") advance.all = difference->inodes().size();
+  path = TRY(path_then(restorer, path_without_links(arguments.path, mount), path));
+  const Status done = restorer.restore(path);
+  const send::Restored& restored = restorer.restored();
+  meter.wipe();
+  io.out << std::flush;
+  const bool stays = done.fails_with(Errc::no_space) && source->hold_on();
+  const Status closed = source->close();
+  if (!done.ok()) {
+    const Error why = done.fails_with(Errc::no_space) ? does_not_fit(mount, done.error(), stays ? arguments.name : "") : done.error();
+    return Error(why.code(), left_alone(restored) + why.message());
+  }
+  if (arguments.json) answer(arguments, {{"changes", told}, {"data_bytes", restored.data_bytes}}, io);
+  else io.out << text_of(restored, arguments.only_says) << std::flush;
+  TRY(all_done(restored));
+  return closed;
+}
+
+void add_restore(CLI::App& parent, Action& chosen) {
+  auto arguments = std::make_shared<RestoreArguments>();
+  CLI::App* command = parent.add_subcommand("restore", "Bring back a file or a tree as a snapshot has it");
+  command->add_option("path", arguments->path, "In a mounted filesystem; it may have gone")->required();
+  command->add_option("--from", arguments->name, "The snapshot: its name, how long ago (10m), or a time (14:30)")->required();
+  command->add_flag("--delete", arguments->removes, "Remove what is new since, in a tree");
+  command->add_flag("-n,--dry-run", arguments->only_says, "Only say what would be done");
+  command->add_flag("--json", arguments->json, "For programs");
+  command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return restore(*arguments, io); }; });
+}
+
+void declare_restore(CLI::App& app, Action& chosen) { add_restore(app, chosen); }
+
+}  // namespace varve::tool
