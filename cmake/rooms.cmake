@@ -3,7 +3,8 @@
 add_library(varve_options INTERFACE)
 target_compile_options(varve_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor $<$<BOOL:${VARVE_WERROR}>:-Werror>
                        $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
-target_link_libraries(varve_options INTERFACE Threads::Threads)
+# spdlog for all: a source that does not link it gets all of it from the header, with a logger of its own, which nobody hears.
+target_link_libraries(varve_options INTERFACE Threads::Threads spdlog::spdlog)
 include(${CMAKE_CURRENT_LIST_DIR}/precompiled.cmake)
 
 # varve_join(target): twelve sources at once, unless VARVE_JOINED is off. Those of a test are few and large.
