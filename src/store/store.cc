@@ -35,6 +35,8 @@ namespace varve::store {
 
 namespace {
 
+constexpr std::uint64_t kPatienceNs = 2'000'000'000;
+
 // Shares of the memory bound.
 constexpr std::size_t node_cache_bytes(std::size_t memory) { return memory / 5; }
 constexpr std::size_t inode_count(std::size_t memory) { return memory / 16 / 512; }
@@ -236,8 +238,17 @@ Status Store::start(bool copies_equal) {
 
 Status Store::recover(const std::function<Status()>& make_equal) {
   changes::Replay replay({*trees_, *inodes_, *segments_}, changes_->first());
+  const std::uint64_t begun_ns = options_.clock->monotonic_ns();
+  bool is_told = false;  // a user who waits, and may take it for a mount that hangs
+  const auto apply = [&](const format::Chunk& chunk) {
+    if (!is_told && options_.clock->monotonic_ns() - begun_ns > kPatienceNs) {
+      is_told = true;
+      spdlog::warn("{}: replaying the log of before the crash; the mount is there when that is done", device().name());
+    }
+    return replay.apply(chunk);
+  };
   const log::Recovered recovered =
-      TRY(log::recover_chain(device(), super(), [&](const format::Chunk& chunk) { return replay.apply(chunk); },
+      TRY(log::recover_chain(device(), super(), apply,
                              {.accept_damage = options_.accept_log_damage}));
   if (options_.drop_lost_inodes) TRY(replay.drop_lost_inodes());
   TRY(make_equal());

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "support/listener.h"
+#include "support/manual_clock.h"
 #include "support/mounted_test.h"
 
 namespace varve::fs {
@@ -117,6 +119,34 @@ TEST_F(Replayed, changes_next_to_the_largest_size) {
     EXPECT_TRUE(fixture_.resolve(later).ok()) << size;
     EXPECT_EQ(fixture_.getattr(file)->size, size);
   }
+}
+
+// On which each look at it takes a second.
+class SlowClock : public test::ManualClock {
+ public:
+  std::uint64_t monotonic_ns() override {
+    advance(1'000'000'000);
+    return ManualClock::monotonic_ns();
+  }
+};
+
+TEST_F(Replayed, a_recovery_that_takes_long_says_so_once) {
+  for (int i = 0; i < 8; ++i) {
+    make(fmt::format("/{}", i), 1);
+    ASSERT_TRUE(fixture_.seal().ok());
+  }
+  const test::Listener heard;
+  crash(false);
+  EXPECT_EQ(heard.count("replaying the log"), 0U);
+  for (int i = 0; i < 8; ++i) {
+    make(fmt::format("/new {}", i), 1);
+    ASSERT_TRUE(fixture_.seal().ok());
+  }
+  SlowClock clock;
+  fixture_.options().clock = &clock;
+  crash(false);
+  EXPECT_EQ(heard.count("replaying the log"), 1U) << heard.text();
+  fixture_.crash();
 }
 
 }  // namespace

@@ -104,7 +104,8 @@ def run(words, log=None, on_line=None, idle=False, environment=None):
         _groups[process.pid] = _state(process.pid)[1]
         _note_groups()
     try:
-        _follow(process, log, on_line)
+        with process.stdout:
+            _follow(process, log, on_line)
         status = process.wait()
     finally:
         with _lock:

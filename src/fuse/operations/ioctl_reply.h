@@ -25,7 +25,7 @@ Status document(Request& r, Make&& make) {
     std::uint32_t offset;
   };
   const auto ask = TRY(r.body().take<Ask>());
-  auto& snapshots = r.session().snapshots();
+  auto& snapshots = r.session().status_pages();
   const control::StatusPage page = ask.snapshot ? TRY(snapshots.page(ask.snapshot, ask.offset)) : snapshots.add(make());
   reply_ioctl_struct(r, page);
   return {};

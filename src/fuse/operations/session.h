@@ -15,7 +15,7 @@
 #include "fuse/operations/block_counts.h"
 #include "fuse/operations/cache_flusher.h"
 #include "fuse/operations/cache_probes.h"
-#include "fuse/operations/control_snapshots.h"
+#include "fuse/operations/status_pages.h"
 #include "fuse/operations/error_log.h"
 #include "fuse/operations/hidden_folder.h"
 #include "fuse/operations/latencies.h"
@@ -85,7 +85,7 @@ class Session {
   const SessionSettings& settings() const { return settings_; }
   Clock& clock() { return *settings_.clock; }
   ErrorLog& errors() { return errors_; }
-  ControlSnapshots& snapshots() { return snapshots_; }
+  StatusPages& status_pages() { return status_pages_; }
   CacheFlusher& flusher() { return flusher_; }
   Listings& listings() { return listings_; }
   ReadAhead& read_ahead() { return read_ahead_; }
@@ -139,7 +139,7 @@ class Session {
   const SessionSettings settings_;
   const std::function<void(int)> ended_;
   ErrorLog errors_;
-  ControlSnapshots snapshots_;
+  StatusPages status_pages_;
   CacheFlusher flusher_;
   Listings listings_;
   ReadAhead read_ahead_;

@@ -1,4 +1,4 @@
-#include "fuse/operations/control_snapshots.h"
+#include "fuse/operations/status_pages.h"
 
 #include <algorithm>
 #include <cstring>
@@ -20,19 +20,19 @@ control::StatusPage cut(std::uint64_t name, const std::string& text, std::uint32
 
 }  // namespace
 
-control::StatusPage ControlSnapshots::add(std::string text) {
+control::StatusPage StatusPages::add(std::string text) {
   const Lock lock(mutex_);
   const std::uint64_t name = next_name_++;
   control::StatusPage first = cut(name, text, 0);
-  if (text.size() > sizeof first.text) snapshots_.push_back({name, std::move(text)});
-  if (snapshots_.size() > kKept) snapshots_.pop_front();
+  if (text.size() > sizeof first.text) documents_.push_back({name, std::move(text)});
+  if (documents_.size() > kKept) documents_.pop_front();
   return first;
 }
 
-Result<control::StatusPage> ControlSnapshots::page(std::uint64_t snapshot, std::uint32_t offset) {
+Result<control::StatusPage> StatusPages::page(std::uint64_t document, std::uint32_t offset) {
   const Lock lock(mutex_);
-  for (const Snapshot& kept : snapshots_)
-    if (kept.name == snapshot) return cut(kept.name, kept.text, offset);
+  for (const Document& kept : documents_)
+    if (kept.name == document) return cut(kept.name, kept.text, offset);
   return Errc::no_attribute;
 }
 

@@ -11,20 +11,20 @@
 
 namespace varve::fuse {
 
-class ControlSnapshots {  // thread-safe; keeps the last few
+class StatusPages {  // thread-safe; keeps the last few
  public:
   // Makes a new one from `text` and returns its first piece.
   control::StatusPage add(std::string text);
-  Result<control::StatusPage> page(std::uint64_t snapshot, std::uint32_t offset);  // Errc::no_attribute: forgotten
+  Result<control::StatusPage> page(std::uint64_t document, std::uint32_t offset);  // Errc::no_attribute: forgotten
 
  private:
-  struct Snapshot {
+  struct Document {
     std::uint64_t name;
     std::string text;
   };
   Mutex mutex_;
   std::uint64_t next_name_ GUARDED_BY(mutex_) = 1;
-  std::deque<Snapshot> snapshots_ GUARDED_BY(mutex_);
+  std::deque<Document> documents_ GUARDED_BY(mutex_);
 };
 
 }  // namespace varve::fuse
