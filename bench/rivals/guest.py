@@ -68,6 +68,7 @@ def check(filesystem, device):
 
 
 def work(options):
+    import overwriting
     import rivals
     import stage
     import workloads
@@ -83,8 +84,7 @@ def work(options):
         filesystem.make(device)
         filesystem.mount()
         run = workloads.Run(filesystem, device, size, options)
-        named = {**workloads.WORKLOADS, **{f"{name}{share}": getattr(workloads, name)(share / 100) for name in ("zipf", "uniform") for share in (70,)}}
-        rows = measure(device, named[options.workload](run), run)
+        rows = measure(device, overwriting.WORKLOADS[options.workload](run), run)
         check(filesystem, device)
         return rows
 

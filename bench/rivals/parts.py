@@ -1,13 +1,14 @@
 """A part is one workload on one filesystem on one model: what it is run with, and the file that keeps its figures."""
 
 import json
+import os
 import time
 from dataclasses import dataclass
 
 MODELS = ["sd-cheap", "sd-a1", "hdd-laptop", "ssd-page"]
 # Workload: MiB of the device, times as much work, seconds of the device for each stage. F2FS has room for its sections on 8 GiB.
 WORK = {"sync4k": (8192, 4, 60), "sqlite": (8192, 4, 60), "log": (8192, 4, 60), "untar": (8192, 1, 400), "postmark": (8192, 1, 400),
-        "stream": (8192, 0.16, 400), "zipf70": (1024, 1, 400), "uniform70": (1024, 1, 400)}
+        "stream": (8192, 0.16, 400), "zipf70": (1024, 1, 600), "uniform70": (1024, 1, 600)}
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ class Store:
     def keep(self, part, options, said):
         file = self.file(part, options)
         text = json.dumps({"options": part.options(options), "date": time.strftime("%Y-%m-%d", time.gmtime()), **said}, indent=1)
-        file.with_suffix(".new").write_text(text + "\n")
-        file.with_suffix(".new").replace(file)
+        new = file.with_suffix(f".{os.getpid()}")  # another run may keep its parts in the same folder
+        new.write_text(text + "\n")
+        new.replace(file)
 
     def results(self, parts, options):
         """{model: {row: {filesystem: figures}}}, and why others are not among them."""

@@ -10,7 +10,8 @@ import stage  # noqa: E402
 
 CLEANERD = Path("/etc/nilfs_cleanerd.conf")
 # A cleaner whose owner wants the room back now. By default nothing younger than an hour is cleaned, and it looks every ten seconds.
-AS_WANTED = {"protection_period": "0", "min_clean_segments": "8%", "max_clean_segments": "12%", "clean_check_interval": "1"}
+AS_WANTED = {"protection_period": "0", "min_clean_segments": "8%", "max_clean_segments": "12%", "clean_check_interval": "1",
+             "mc_cleaning_interval": "0.1"}
 # Segments of the size of the device's unit, in MiB. F2FS has segments of 2 MiB, of which a section takes several.
 UNITS = {"sd-cheap": 4, "sd-a1": 4, "usb-one": 4, "usb-stick": 8}
 

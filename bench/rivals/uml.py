@@ -22,7 +22,7 @@ def missing():
 class Guests:
     def __init__(self, folder, cpu, memory_mib, seconds):
         self.folder, self.cpu, self.memory, self.seconds = Path(folder).resolve(), cpu, memory_mib, seconds
-        self.clock, self.running = self.folder / "clock.so", set()
+        self.clock, self.running, self.ended = self.folder / "clock.so", set(), False
         subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", self.clock, HERE / "clock.c", "-ldl"], check=True)
 
     def run(self, options):
@@ -35,10 +35,8 @@ class Guests:
             first.chmod(0o755)
             with log.open("w") as out:
                 ended = self.start(first, place, out)
-            if not result.exists():
-                return {"failed": f"the guest {ended}: {log.read_text(errors='replace')[-2000:]}"}
-            said = json.loads(result.read_text())
-            return {**said, "log": log.read_text(errors="replace")[-4000:]} if "failed" in said else said
+            said = json.loads(result.read_text()) if result.exists() else {"failed": f"the guest {ended}"}
+            return {**said, "log": log.read_text(errors="replace").splitlines()[-100:]} if "failed" in said else said
 
     def start(self, first, place, out):
         """With a session of its own: an end of this program is no end of half a guest."""
@@ -56,7 +54,8 @@ class Guests:
             self.running.discard(guest)
 
     def end(self):
-        """From another thread: parts that wait for a guest fail."""
+        """From another thread: parts that wait for a guest fail, which says nothing about them."""
+        self.ended = True
         for guest in list(self.running):
             end(guest)
 
