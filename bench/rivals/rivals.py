@@ -68,7 +68,7 @@ class Nilfs2(stage.Filesystem):
 
 
 KINDS = {"f2fs": F2fs, "nilfs2": Nilfs2}
-NAMES = ["ext4", "f2fs", "f2fs-card", "nilfs2", "btrfs", "varve"]
+NAMES = ["ext4", "btrfs", "f2fs", "f2fs-card", "nilfs2", "varve"]
 
 
 def filesystem(name, folder, model, options):
