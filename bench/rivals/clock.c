@@ -6,10 +6,13 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +24,7 @@ static volatile Ns skipped, of_children;  // skipped: time of the guest; of_chil
 static volatile Ns last, expires, interval;  // time of the guest; expires is 0 where no timer is armed
 static volatile pid_t running;
 static volatile Ns running_from;
+static volatile int resumed_by;  // the request that continued it
 
 static Ns in_ns(const struct timespec* time) { return time->tv_sec * kSecond + time->tv_nsec; }
 
@@ -112,12 +116,40 @@ static void begin_scaled(void) {
   skipped += before - now_unchecked();
 }
 
+static long (*trace(void))(int, pid_t, void*, void*) {
+  static long (*real)(int, pid_t, void*, void*);
+  if (!real) real = (long (*)(int, pid_t, void*, void*))dlsym(RTLD_NEXT, "ptrace");
+  return real;
+}
+
+long ptrace(enum __ptrace_request request, ...) {
+  va_list words;
+  va_start(words, request);
+  const pid_t pid = va_arg(words, pid_t);
+  void* const address = va_arg(words, void*);
+  void* const data = va_arg(words, void*);
+  va_end(words);
+  const int which = (int)request;
+  if (which == PTRACE_CONT || which == PTRACE_SYSCALL || which == PTRACE_SYSEMU || which == PTRACE_SINGLESTEP || which == PTRACE_SYSEMU_SINGLESTEP)
+    resumed_by = which;
+  return trace()(which, pid, address, data);
+}
+
+// Whoever halts and continues all processes of a machine means no process of the guest, which knows no such signal and would end.
+static int is_of_the_machine(pid_t got, const int* status) {
+  return got > 0 && status && WIFSTOPPED(*status) && (WSTOPSIG(*status) == SIGCONT || WSTOPSIG(*status) == SIGTSTP);
+}
+
 pid_t waitpid(pid_t pid, int* status, int options) {
   if (pid <= 0) return (pid_t)syscall(SYS_wait4, pid, status, options, NULL);
   begin_scaled();
   running_from = cpu_of(clock_of(pid));
   running = pid;
-  const pid_t got = (pid_t)syscall(SYS_wait4, pid, status, options, NULL);
+  pid_t got = (pid_t)syscall(SYS_wait4, pid, status, options, NULL);
+  while (resumed_by && is_of_the_machine(got, status)) {
+    trace()(resumed_by, pid, NULL, NULL);
+    got = (pid_t)syscall(SYS_wait4, pid, status, options, NULL);
+  }
   const Ns grown = of_running();
   running = 0;
   of_children += grown;
