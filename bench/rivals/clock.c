@@ -130,7 +130,8 @@ long ptrace(enum __ptrace_request request, ...) {
   void* const data = va_arg(words, void*);
   va_end(words);
   const int which = (int)request;
-  if (which == PTRACE_CONT || which == PTRACE_SYSCALL || which == PTRACE_SYSEMU || which == PTRACE_SINGLESTEP || which == PTRACE_SYSEMU_SINGLESTEP)
+  if (which == PTRACE_CONT || which == PTRACE_SYSCALL || which == PTRACE_SINGLESTEP || which == PTRACE_SYSEMU ||
+      which == PTRACE_SYSEMU_SINGLESTEP)
     resumed_by = which;
   return trace()(which, pid, address, data);
 }

@@ -7,8 +7,8 @@ KINDS = {"device_seconds": ("device time of an operation, ms", 1000), "bytes_pro
 def line(part, said):
     if "rows" not in said:
         return f"{part}: {said.get('missing') or said['failed']}"
-    rows = "; ".join(f"{row} {each(got, 'device_seconds', 1000):.3g} ms, {each(got, 'bytes_programmed', 1 / 1024):.3g} KiB" for row, got in said["rows"].items())
-    return f"{part}: {rows}"
+    rows = [f"{row} {each(got, 'device_seconds', 1000):.3g} ms, {each(got, 'bytes_programmed', 1 / 1024):.3g} KiB" for row, got in said["rows"].items()]
+    return f"{part}: {'; '.join(rows)}"
 
 
 def each(got, key, factor):
