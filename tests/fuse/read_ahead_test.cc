@@ -41,7 +41,7 @@ class ReadAheadTest : public ::testing::Test {
     std::vector<std::uint64_t> offsets;
     for (const AheadPiecePtr& piece : ahead_->follow(range(offset), *reactor_)) {
       offsets.push_back(piece->range().offset);
-      piece->start(pool_, [this, piece_range = piece->range()] { ahead_->drop(piece_range); });
+      ahead_->start(piece, pool_);
     }
     return offsets;
   }
@@ -134,6 +134,21 @@ TEST_F(ReadAheadTest, PiecesGoWithoutAnyRequest) {
   clock_.advance(ReadAhead::kPatience + 1);
   ahead_->expire();
   EXPECT_EQ(pool_->leased_bytes(), 0U);
+}
+
+// A slow device takes longer for a piece than anybody should wait for a request.
+TEST_F(ReadAheadTest, PatienceBeginsWhenAPieceHasBeenRead) {
+  ahead_->follow(range(0), *reactor_);
+  const std::vector<AheadPiecePtr> pieces = ahead_->follow(range(kRead), *reactor_);
+  ASSERT_GE(pieces.size(), 2U);
+  clock_.advance(10 * ReadAhead::kPatience);
+  for (const AheadPiecePtr& piece : pieces) ahead_->start(piece, pool_);
+  while (reactor_->in_flight()) reactor_->wait(10'000'000);
+  ahead_->expire();
+  EXPECT_TRUE(ahead_->claim(pieces[0]->range()));
+  clock_.advance(ReadAhead::kPatience + 1);
+  ahead_->expire();
+  EXPECT_FALSE(ahead_->claim(pieces[1]->range()));
 }
 
 TEST_F(ReadAheadTest, WhatCountsIsWhatTheBuffersTake) {

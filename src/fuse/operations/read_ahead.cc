@@ -15,7 +15,7 @@ constexpr unsigned kSureAfter = 2;  // requests that follow each other
 
 // --- a piece --------------------------------------------------------------------------------------------------------------
 
-void AheadPiece::start(std::shared_ptr<BufferPool> pool, std::function<void()> useless) {
+void AheadPiece::start(std::shared_ptr<BufferPool> pool, std::function<void(std::size_t got)> read) {
   pool_ = std::move(pool);
   fs::run(
       operation_,
@@ -24,13 +24,13 @@ void AheadPiece::start(std::shared_ptr<BufferPool> pool, std::function<void()> u
         return fs_.read(operation_, range_.ino, range_.offset, {memory_.data(), range_.bytes},
                         {.keep_atime = range_.keep_atime, .version = &version_});
       },
-      [self = shared_from_this(), useless = std::move(useless)](const Result<std::size_t>& got) { self->finish(got, useless); });
+      [self = shared_from_this(), read = std::move(read)](const Result<std::size_t>& got) { self->finish(got, read); });
 }
 
-void AheadPiece::finish(const Result<std::size_t>& got, const std::function<void()>& useless) {
+void AheadPiece::finish(const Result<std::size_t>& got, const std::function<void(std::size_t got)>& read) {
   INVARIANT(!got.ok() || *got <= range_.bytes);
   got_ = got.ok() ? *got : 0;
-  if (got_ == 0) useless();
+  read(got_);
   std::function<void()> ready;
   {
     const Lock lock(mutex_);
@@ -65,7 +65,6 @@ AheadPiecePtr ReadAhead::claim(const FileRange& range) {
 
 std::vector<AheadPiecePtr> ReadAhead::follow(const FileRange& range, io::Reactor& reactor) {
   std::vector<AheadPiecePtr> fresh;
-  const std::uint64_t now = clock_.monotonic_ns();
   const std::size_t size = BufferPool::size_for(range.bytes);
   const Lock lock(mutex_);
   expire([&](const FileRange& piece) { return piece.ino == range.ino && piece.end() + kWindow <= range.offset; });
@@ -78,7 +77,7 @@ std::vector<AheadPiecePtr> ReadAhead::follow(const FileRange& range, io::Reactor
     const FileRange next{range.ino, stream.planned, range.bytes, range.keep_atime};
     if (pieces_.contains({next.ino.v, next.offset})) continue;
     const auto piece = std::make_shared<AheadPiece>(fs_, next, reactor);
-    pieces_.try_emplace({next.ino.v, next.offset}, Waiting{piece, now});
+    pieces_.try_emplace({next.ino.v, next.offset}, Waiting{piece});
     fresh.push_back(piece);
     bytes_ += size;
     INVARIANT(bytes_ <= max_bytes_);
@@ -87,7 +86,7 @@ std::vector<AheadPiecePtr> ReadAhead::follow(const FileRange& range, io::Reactor
 }
 
 void ReadAhead::start(const AheadPiecePtr& piece, const std::shared_ptr<BufferPool>& pool) {
-  piece->start(pool, [this, range = piece->range()] { drop(range); });
+  piece->start(pool, [this, read = piece.get()](std::size_t got) { note_read(*read, got); });
 }
 
 // Requests of one window may come in any order.
@@ -100,9 +99,13 @@ bool ReadAhead::goes_on(Stream& stream, const FileRange& range) {
   return true;
 }
 
-void ReadAhead::drop(const FileRange& range) {
+// One that a request has claimed is no more among them, and another one may have its place.
+void ReadAhead::note_read(const AheadPiece& piece, std::size_t got) {
   const Lock lock(mutex_);
-  if (auto at = pieces_.find({range.ino.v, range.offset}); at != pieces_.end()) remove(at);
+  const auto at = pieces_.find({piece.range().ino.v, piece.range().offset});
+  if (at == pieces_.end() || at->second.piece.get() != &piece) return;
+  if (got == 0) remove(at);
+  else at->second.since_ns = std::max<std::uint64_t>(clock_.monotonic_ns(), 1);
 }
 
 void ReadAhead::expire() {
@@ -114,7 +117,8 @@ template <class Passed>
 void ReadAhead::expire(Passed&& passed) {
   const std::uint64_t now = clock_.monotonic_ns();
   for (auto at = pieces_.begin(); at != pieces_.end();) {
-    const bool goes = passed(at->second.piece->range()) || now - at->second.since_ns > kPatience;
+    const std::uint64_t since = at->second.since_ns;
+    const bool goes = passed(at->second.piece->range()) || (since && now - since > kPatience);
     at = goes ? remove(at) : std::next(at);
   }
 }

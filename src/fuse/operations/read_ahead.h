@@ -36,8 +36,8 @@ class AheadPiece : public std::enable_shared_from_this<AheadPiece> {
   AheadPiece(fs::Filesystem& fs, const FileRange& range, io::Reactor& reactor)
       : fs_(fs), range_(range), operation_(fs.engine(), {}, &reactor) {}
 
-  // Begins to read, by the reactor's thread; calls `useless` when it found nothing.
-  void start(std::shared_ptr<BufferPool> pool, std::function<void()> useless);
+  // Begins to read, by the reactor's thread; calls `read` with what it found, in bytes.
+  void start(std::shared_ptr<BufferPool> pool, std::function<void(std::size_t got)> read);
   // Calls `ready` when content() may be asked, on the thread that reads. False: it may be asked now.
   bool when_done(std::function<void()> ready);
   // The first `bytes` of the range, fewer at the end of the file, as long as the piece lives; none if reading failed or
@@ -46,7 +46,7 @@ class AheadPiece : public std::enable_shared_from_this<AheadPiece> {
   const FileRange& range() const { return range_; }
 
  private:
-  void finish(const Result<std::size_t>& got, const std::function<void()>& useless);
+  void finish(const Result<std::size_t>& got, const std::function<void(std::size_t got)>& read);
 
   fs::Filesystem& fs_;
   const FileRange range_;
@@ -68,7 +68,7 @@ class ReadAhead {
  public:
   static constexpr std::size_t kLeast = 256u << 10;   // shorter requests are not of a stream worth it
   static constexpr std::size_t kWindow = 4u << 20;    // bytes ahead of what has been asked for
-  static constexpr std::uint64_t kPatience = 1'000'000'000;  // ns that a piece waits for its request
+  static constexpr std::uint64_t kPatience = 1'000'000'000;  // ns that a piece which has been read waits for its request
 
   static constexpr std::size_t kMostBytes = 8 * BufferPool::kMaxBytes;
 
@@ -86,7 +86,6 @@ class ReadAhead {
   std::vector<AheadPiecePtr> follow(const FileRange& range, io::Reactor& reactor);
   // On the thread of the reactor. A piece that there is no memory to start is dropped and done.
   void start(const AheadPiecePtr& piece, const std::shared_ptr<BufferPool>& pool);
-  void drop(const FileRange& range);
   void expire();  // the pieces that have waited too long; follow() does so, too
 
  private:
@@ -97,11 +96,12 @@ class ReadAhead {
   };
   struct Waiting {
     AheadPiecePtr piece;
-    std::uint64_t since_ns;
+    std::uint64_t since_ns = 0;  // 0: it is being read, which takes as long as the device needs
   };
   using Pieces = std::map<std::pair<std::uint64_t, std::uint64_t>, Waiting>;  // by inode and offset
 
   bool goes_on(Stream& stream, const FileRange& range);
+  void note_read(const AheadPiece& piece, std::size_t got);
   template <class Passed>
   void expire(Passed&& passed) REQUIRES(mutex_);
   Pieces::iterator remove(Pieces::iterator at) REQUIRES(mutex_);
