@@ -1,13 +1,18 @@
 #include "base/memory_group.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
-#include <fstream>
 #include <optional>
+#include <sstream>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/descriptor.h"
 #include "base/mounts.h"
 
 namespace varve {
@@ -31,8 +36,23 @@ bool has_word(std::string_view list, std::string_view word) {
   return false;
 }
 
-std::vector<Membership> memberships(std::istream& table) {
+// All of a file; none where it cannot be read, and errno says why.
+std::optional<std::string> text_in(const std::string& file) {
+  const Descriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!in) return {};
+  std::string text;
+  char piece[4096];
+  for (;;) {
+    const ssize_t got = ::read(in.get(), piece, sizeof piece);
+    if (got < 0) return {};
+    if (got == 0) return text;
+    text.append(piece, static_cast<std::size_t>(got));
+  }
+}
+
+std::vector<Membership> memberships(const std::string& text) {
   std::vector<Membership> found;
+  std::istringstream table(text);
   for (std::string line; std::getline(table, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
@@ -44,8 +64,8 @@ std::vector<Membership> memberships(std::istream& table) {
 }
 
 // A mount of a hierarchy, as this process sees it.
-std::optional<Mount> hierarchy(const std::string& system, bool is_version_2) {
-  std::ifstream table(system + "/proc/self/mountinfo");
+std::optional<Mount> hierarchy(const std::string& mounts, bool is_version_2) {
+  std::istringstream table(mounts);
   for (std::string line; std::getline(table, line);) {
     const auto mount = parse_mount(line);
     if (!mount) continue;
@@ -64,13 +84,17 @@ std::string below_mount(const Mount& mount, const std::string& path) {
 }
 
 void look_at(const std::string& file, MemoryGroup& group) {
-  std::ifstream in(file);
-  std::string text;
-  if (!(in >> text)) return;
+  const auto text = text_in(file);
+  if (!text) {
+    if (errno != ENOENT) group.is_known = false;  // the group at the top has no such file
+    return;
+  }
+  if (text->starts_with("max")) return;
   std::uint64_t limit = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), limit);  // or "max"
+  const auto read = std::from_chars(text->data(), text->data() + text->size(), limit);
+  if (read.ec == std::errc::invalid_argument) group.is_known = false;
   constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;  // version 1 says the largest number of whole pages
-  if (read.ec != std::errc() || limit == 0 || limit >= kNoLimit || limit >= group.limit) return;
+  if (read.ec != std::errc() || limit >= kNoLimit || limit >= group.limit) return;
   group.limit = limit;
   group.file = file;
 }
@@ -80,10 +104,12 @@ void look_at(const std::string& file, MemoryGroup& group) {
 MemoryGroup memory_group_of(pid_t process, const std::string& system) {
   MemoryGroup group;
   const std::string name = process ? std::to_string(process) : "self";
-  std::ifstream table(fmt::format("{}/proc/{}/cgroup", system, name));
-  group.is_known = table.is_open();
-  for (const Membership& member : memberships(table)) {
-    const auto mount = hierarchy(system, member.is_version_2);
+  const auto table = text_in(fmt::format("{}/proc/{}/cgroup", system, name));
+  const auto mounts = text_in(system + "/proc/self/mountinfo");
+  if (!table || !mounts) return group;
+  group.is_known = true;
+  for (const Membership& member : memberships(*table)) {
+    const auto mount = hierarchy(*mounts, member.is_version_2);
     if (!mount) continue;
     const std::string top = system + mount->directory;
     for (std::string path = below_mount(*mount, member.path);; path.resize(path.rfind('/'))) {

@@ -29,6 +29,18 @@ class MemoryGroupTest : public testing::Test {
     files::create_directories(path.parent_path());
     std::ofstream(path) << text;
   }
+  // open() fails, also for root.
+  void make_unreadable(const std::string& name) {
+    const files::path path = top_.string() + name;
+    files::remove(path);
+    files::create_directories(path.parent_path());
+    files::create_symlink(path.filename(), path);
+  }
+  // open() succeeds, and read() fails.
+  void make_folder(const std::string& name) {
+    files::remove(top_.string() + name);
+    files::create_directories(top_.string() + name);
+  }
   void mounted(const std::string& table) { put("/proc/self/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n" + table); }
   void belongs(const std::string& table, const std::string& process = "self") { put("/proc/" + process + "/cgroup", table); }
   MemoryGroup look(pid_t process = 0) { return memory_group_of(process, top_.string()); }
@@ -112,6 +124,55 @@ TEST_F(MemoryGroupTest, AGroupOutsideTheNamespaceIsJudgedByTheTop) {
   put("/sys/fs/cgroup/memory.max", "50000000\n");
   put("/sys/fs/beside/memory.max", "10000000\n");
   EXPECT_EQ(look().limit, 50000000U);
+}
+
+class UnreadableGroupTest : public MemoryGroupTest {
+ protected:
+  void SetUp() override {
+    MemoryGroupTest::SetUp();
+    mounted(std::string(kVersion1) + kVersion2);
+    belongs("4:memory:/a\n0::/b/c\n");
+    put(kMax, "100000000\n");
+    put("/sys/fs/cgroup/b/memory.max", "200000000\n");
+    put("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "300000000\n");
+    ASSERT_TRUE(look().is_known) << "those at the top have no files";
+    ASSERT_EQ(look().limit, 100000000U);
+  }
+  static constexpr const char* kMax = "/sys/fs/cgroup/b/c/memory.max";
+};
+
+TEST_F(UnreadableGroupTest, IsNotKnown) {
+  for (const char* file : {"/proc/self/cgroup", "/proc/self/mountinfo", kMax, "/sys/fs/cgroup/b/memory.high",
+                           "/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "/sys/fs/cgroup/memory.max"}) {
+    const std::string name = top_.string() + file;
+    const bool is_there = files::exists(name);
+    if (is_there) files::rename(name, name + ".kept");
+    make_unreadable(file);
+    EXPECT_FALSE(look().is_known) << file << " cannot be opened";
+    make_folder(file);
+    EXPECT_FALSE(look().is_known) << file << " cannot be read";
+    files::remove(name);
+    if (is_there) files::rename(name + ".kept", name);
+    EXPECT_TRUE(look().is_known) << file;
+  }
+}
+
+TEST_F(UnreadableGroupTest, IsOneWhoseLimitIsNoNumber) {
+  for (const char* text : {"", "\n", "some\n"}) {
+    put(kMax, text);
+    EXPECT_FALSE(look().is_known) << text;
+    EXPECT_EQ(look().limit, 200000000U) << "what can be read counts";
+  }
+  put(kMax, "max\n");
+  EXPECT_TRUE(look().is_known);
+}
+
+TEST_F(MemoryGroupTest, NothingIsALimitToo) {
+  mounted(kVersion2);
+  belongs("0::/a\n");
+  put("/sys/fs/cgroup/a/memory.max", "0\n");
+  EXPECT_EQ(look().limit, 0U);
+  EXPECT_TRUE(look().is_known);
 }
 
 TEST_F(MemoryGroupTest, OfAnotherProcess) {
