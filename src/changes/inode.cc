@@ -64,9 +64,12 @@ void InodeTable::bound(std::size_t max_inodes) {
   shard_max_ = max_inodes / kShards + 1;
   for (Shard& shard : shards_) {
     const Lock lock(shard.mutex);
-    for (std::size_t tries = shard.inodes.size(); tries > 0 && shard.inodes.size() > shard_max_; --tries) {
+    // The first turn takes second chances, and the second one drops: after two that were in vain all the others are held.
+    for (std::size_t vain = 0; shard.inodes.size() > shard_max_ && vain < 2 * shard.ring.size();) {
+      const std::size_t before = shard.inodes.size();
       shard.rest = 0;
       evict(shard);
+      vain = shard.inodes.size() < before ? 0 : vain + kMostSteps;
     }
   }
 }

@@ -58,7 +58,7 @@ using InodePtr = boost::intrusive_ptr<Inode>;
 class InodeTable {
  public:
   explicit InodeTable(std::size_t max_inodes) : shard_max_(max_inodes / kShards + 1) {}
-  void bound(std::size_t max_inodes);  // another bound: clean ones beyond it are dropped now
+  void bound(std::size_t max_inodes);  // another bound, or the same once more: clean ones beyond it are dropped now
 
   InodePtr get(Ino ino);  // created unloaded if it is not there
   InodePtr find(Ino ino);

@@ -79,7 +79,7 @@ class Store {
   ~Store();
 
   const StoreOptions& options() const { return options_; }
-  // Another StoreOptions::memory_bytes: caches that are larger give back what is too much. The rest follows with the next checkpoint.
+  // Another StoreOptions::memory_bytes: caches drop what is too much; once more after a checkpoint, also inodes that had changes before.
   // What is under way to the device, and the records of one chunk, keep the bounds that they were opened with. By one thread at a time.
   void bound_memory(std::size_t bytes);
   const format::Superblock& super() const;  // of what changes ask superblocks().written()

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -55,6 +57,50 @@ TEST_F(InodeTableTest, AnotherBoundIsKeptAtOnceByAllThatNobodyHas) {
   table_.bound(kMost);
   while (next_ < kMany) use_twice();
   EXPECT_GE(table_.size(), kMost / 2);
+}
+
+// As after a checkpoint on a mount that nobody uses.
+TEST_F(InodeTableTest, TheSameBoundAgainDropsWhatHasBecomeClean) {
+  InodeDelta delta{Ino{}};
+  std::vector<Inode*> changed;
+  while (next_ < kMost / 2) {
+    changed.push_back(use_twice().get());
+    changed.back()->assume_locked();  // there is one thread
+    changed.back()->active = &delta;
+  }
+  table_.bound(kMost / 16);
+  EXPECT_EQ(table_.size(), kMost / 2);
+  for (Inode* inode : changed) {
+    inode->assume_locked();  // the same
+    inode->active = nullptr;
+  }
+  table_.bound(kMost / 16);
+  EXPECT_LE(table_.size(), kMost / 16 + 16);
+}
+
+TEST_F(InodeTableTest, ThreadsUseItWhileItsBoundChanges) {
+  constexpr std::uint64_t kOfOne = 1000;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      InodeDelta delta{Ino{}};
+      std::mt19937 random(t);
+      auto set = [&](std::uint64_t number, InodeDelta* before, InodeDelta* after) {
+        const InodePtr inode = table_.get(Ino{t * kOfOne + number});
+        const WriteLock lock(inode->mutex);
+        EXPECT_EQ(inode->active, before) << "one with changes stays";
+        inode->active = after;
+      };
+      for (int turn = 0; turn < 5; ++turn) {
+        for (std::uint64_t i = 0; i < kOfOne; ++i) set(i, nullptr, &delta);
+        for (std::uint64_t i = 0; i < kOfOne; ++i) table_.get(Ino{random() % (10 * kOfOne)});
+        for (std::uint64_t i = 0; i < kOfOne; ++i) set(i, &delta, nullptr);
+      }
+    });
+  for (unsigned i = 0; i < 200; ++i) table_.bound(i % 2 ? kMost : 100);
+  for (auto& thread : threads) thread.join();
+  table_.bound(0);
+  EXPECT_LE(table_.size(), 16U);
 }
 
 // Names that come or go: the inodes of those have changes, and stay until a checkpoint has taken them.

@@ -171,6 +171,28 @@ TEST(NodeCache, ThreadsShareIt) {
   for (auto& thread : threads) thread.join();
 }
 
+TEST(NodeCache, ThreadsShareItWhileItsBoundChanges) {
+  constexpr std::size_t kMost = 4 << 20, kLeast = 256 << 10;
+  NodeCache cache(kIdentity, kMost);
+  std::vector<MadeNode> nodes;
+  for (std::uint64_t i = 1; i <= 200; ++i) nodes.push_back(make_leaf(BlockAddr{i}));
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      for (int i = 0; i < 5000; ++i) {
+        const MadeNode& made = nodes[random() % nodes.size()];
+        NodePtr node = cache.find(made.want);
+        if (!node) node = cache.insert(made.want, made.copy()).value();
+        EXPECT_EQ(node->header().address, made.want.ref.address);
+      }
+    });
+  for (unsigned i = 0; i < 200; ++i) cache.bound(i % 2 ? kMost : kLeast);
+  for (auto& thread : threads) thread.join();
+  cache.bound(kLeast);
+  EXPECT_LE(cache.bytes(), kLeast);
+}
+
 // --- BlockingSource -------------------------------------------------------------------------------------------------
 
 // Remembers the requests that reach the device.
