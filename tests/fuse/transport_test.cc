@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "base/errc.h"
 #include "fuse/fake_kernel.h"
 #include "io/mem_device.h"
 
@@ -270,6 +271,49 @@ TEST(BufferPool, WhatItKeepsForReuseFollowsItsBound) {
   pool.keep(kBuffers * BufferPool::kMaxBytes);
   use_all();
   EXPECT_EQ(resident_pages(part), kBuffers * kPagesOfOne);
+}
+
+// As a daemon with the option mlock.
+TEST(BufferPool, LockedMemoryStaysInUse) {
+  constexpr std::size_t kBuffers = 4;
+  const auto memory = std::make_shared<LargeMemory>(kBuffers * BufferPool::kMaxBytes);
+  const auto part = memory->bytes().first(kBuffers * BufferPool::kMaxBytes);
+  if (::mlock(part.data(), part.size()) != 0) GTEST_SKIP() << "so much cannot be locked: " << errno_text();
+  BufferPool pool(kBuffers * BufferPool::kMaxBytes, memory, part);
+  auto take_all = [&] {
+    std::vector<Lease> leases;
+    for (std::size_t i = 0; i < kBuffers; ++i) {
+      leases.push_back(pool.take(BufferPool::kMaxBytes));
+      EXPECT_TRUE(leases.back().data() >= part.data() && leases.back().data() < part.data() + part.size()) << i;
+    }
+    return leases;
+  };
+  std::vector<Lease> leases = take_all();
+  pool.keep(BufferPool::kMaxBytes / 2);
+  leases.clear();
+  leases = take_all();
+  leases.clear();
+  pool.keep(BufferPool::kMaxBytes / 2);
+  leases = take_all();
+}
+
+TEST(BufferPool, ThreadsUseItWhileItsBoundChanges) {
+  constexpr std::size_t kBuffers = 4, kMost = kBuffers * BufferPool::kMaxBytes;
+  const auto memory = std::make_shared<LargeMemory>(kMost);
+  BufferPool pool(kMost, memory, memory->bytes().first(kMost));
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 3; ++t)
+    threads.emplace_back([&pool, t] {
+      for (std::size_t i = 0; i < 500; ++i) {
+        const auto mark = std::byte(t + 1);
+        const Lease lease = pool.take(BufferPool::kSizes[i % BufferPool::kSizes.size()]);
+        for (std::size_t at = 0; at < lease.size(); at += BufferPool::kPage) lease.data()[at] = mark;
+        for (std::size_t at = 0; at < lease.size(); at += BufferPool::kPage) EXPECT_EQ(lease.data()[at], mark);
+      }
+    });
+  for (unsigned i = 0; i < 200; ++i) pool.keep(i % 2 ? kMost : BufferPool::kMaxBytes / 2);
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(pool.leased_bytes(), 0U);
 }
 
 TEST(BufferPool, GivesAlignedBuffersAndReusesThem) {

@@ -10,9 +10,9 @@ namespace varve::fuse {
 namespace {
 
 // Of the pages of the kernel that a buffer has to itself: neighbours share the others with it.
-void advise(std::byte* data, int advice) {
+bool advise(std::byte* data, int advice) {
   const std::size_t page = kernel_page_bytes(), before = (page - reinterpret_cast<std::uintptr_t>(data) % page) % page;
-  ::madvise(data + before, (BufferPool::kMaxBytes - before) / page * page, advice);
+  return ::madvise(data + before, (BufferPool::kMaxBytes - before) / page * page, advice) == 0;
 }
 
 }  // namespace
@@ -41,17 +41,23 @@ void BufferPool::keep(std::size_t bytes) {
     for (; free.size() > kept_[shelf]; free.pop_back()) ::munmap(free.back(), taken_[shelf]);
     free.reserve(kept_[shelf]);
   }
-  for (; !large_.empty() && used_of_part() > large_kept_; large_.pop_back()) retire(large_.back());
+  for (; !large_.empty() && used_of_part() > large_kept_ && retire(large_.back()); large_.pop_back()) {
+  }
   for (; !unused_.empty() && used_of_part() < large_kept_; unused_.pop_back()) {
     advise(unused_.back(), MADV_HUGEPAGE);
     large_.push_back(unused_.back());
   }
 }
 
-void BufferPool::retire(std::byte* large) {
+// False: its memory is locked (mlock) and cannot be given back, so it stays in use.
+bool BufferPool::retire(std::byte* large) {
   advise(large, MADV_NOHUGEPAGE);  // or the kernel would soon fill the gap, to have a huge page again
-  advise(large, MADV_DONTNEED);
+  if (!advise(large, MADV_DONTNEED)) {
+    advise(large, MADV_HUGEPAGE);
+    return false;
+  }
   unused_.push_back(large);
+  return true;
 }
 
 BufferPool::~BufferPool() {
@@ -94,8 +100,8 @@ void BufferPool::give_back(std::byte* data, unsigned shelf) {
     const Lock lock(mutex_);
     MEMORY_INVARIANT(data != nullptr && shelf < shelves_.size());
     keep = is_large(data) || shelves_[shelf].size() < kept_[shelf];
-    if (is_large(data) && used_of_part() > large_kept_) retire(data);
-    else if (keep) (is_large(data) ? large_ : shelves_[shelf]).push_back(data);
+    const bool retired = is_large(data) && used_of_part() > large_kept_ && retire(data);
+    if (keep && !retired) (is_large(data) ? large_ : shelves_[shelf]).push_back(data);
     const std::size_t before = leased_bytes_.fetch_sub(taken_[shelf], std::memory_order_relaxed);
     INVARIANT(before >= taken_[shelf]);
     // Under the lock: the thread that takes the call back may destroy what it uses.

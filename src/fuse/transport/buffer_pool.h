@@ -79,7 +79,7 @@ class BufferPool {
   bool when_below(std::size_t bytes, std::function<void()> call);
   void forget_call();
   // Another `keep_bytes`: free buffers beyond that go now. Of `part`, buffers for twice as much are used, and the others give their memory
-  // back. Any thread.
+  // back, unless it is locked. Any thread.
   void keep(std::size_t bytes);
 
  private:
@@ -87,7 +87,7 @@ class BufferPool {
 
   Counts counts_for(std::size_t keep_bytes) const;
   void give_back(std::byte* data, unsigned shelf);
-  void retire(std::byte* large) REQUIRES(mutex_);
+  bool retire(std::byte* large) REQUIRES(mutex_);
   std::size_t used_of_part() const REQUIRES(mutex_) { return part_.size() / kMaxBytes - unused_.size(); }
   static std::size_t whole_pages(std::size_t bytes, std::size_t page_bytes) {
     return (bytes + page_bytes - 1) / page_bytes * page_bytes;
