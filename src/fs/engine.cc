@@ -45,7 +45,7 @@ void Engine::bound_memory(std::size_t bytes, std::size_t process_bytes) {
   options_.memory_bytes = bytes;
   options_.memory_limit_bytes = process_bytes;
   store_->bound_memory(bytes);
-  maintenance_->kick();  // there may be more changes than that allows
+  maintenance_->kick();  // there may be more changes, and more payload that waits, than that allows
 }
 
 void Engine::start_threads() {

@@ -228,8 +228,8 @@ class Filesystem {
   // Errc::host_full. Called again while that lasts, it ends the waits of each fsync with the same error. Thread-safe.
   void set_host_full(bool is_full);
   bool host_full() const;
-  // Another Options::memory_bytes, and memory_limit_bytes. Caches that are larger give back what is too much. A checkpoint follows where
-  // changes take too much. By one thread at a time.
+  // Another Options::memory_bytes, and memory_limit_bytes: caches drop what is too much. Payload that waits is sealed, and a checkpoint
+  // follows, where these take too much. Once more with the same: caches drop what has become clean. By one thread at a time.
   void bound_memory(std::size_t bytes, std::size_t process_bytes);
   // From now on nothing is written any more, as after a failed write: the device is not to be trusted. Thread-safe.
   void stop_writing(const Error& why);

@@ -141,6 +141,7 @@ bool Maintenance::work(bool space_wanted) {
   if (store().faults().read_only() || store().faults().host_full()) return false;
   look_at_the_clock();
   store().space().note_memory_taken(engine_.references().bytes());  // as many names as the kernel knows
+  if (seal_is_due()) (void)store().seal();  // the bound of memory has become smaller, and no operation comes
   heap_.bound(options().memory_limit_bytes);
   heap_.look();  // checkpoints leave much behind
   bool worked = false;

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include "base/waiters.h"
+#include "changes/staging.h"
+#include "changes/unsealed.h"
 #include "checkpoint/checkpoints.h"
 #include "fs/engine.h"
 #include "fs/maintenance.h"
@@ -56,6 +58,20 @@ TEST_F(MaintenanceTest, a_smaller_bound_of_memory_is_followed_by_changes_and_cac
   EXPECT_LE(fixture_.fs().status().node_cache_bytes, kBound / 5);
   EXPECT_LE(fixture_.fs().status().inodes_cached, 1000U);
   EXPECT_EQ(fixture_.list(kRootIno).value().size(), 3003U);
+}
+
+// What nobody syncs may wait for minutes (commit=), and no operation comes that would look at the bound.
+TEST_F(MaintenanceTest, a_smaller_bound_of_memory_is_followed_by_payload_that_waits) {
+  clock_.advance(60'000'000'000);  // nobody has synced for long
+  const std::vector<std::byte> data(1u << 20, std::byte{7});
+  for (const char* name : {"/b", "/c", "/d"}) ASSERT_TRUE(fixture_.write(fixture_.make(name, S_IFREG | 0644).value().ino, 0, data).ok());
+  const changes::Unsealed& unsealed = fixture_.store().staging().unsealed();
+  ASSERT_GE(unsealed.held_bytes(), 3 * data.size());
+  expect_checkpoint(false);
+  EXPECT_GE(unsealed.held_bytes(), 3 * data.size()) << "there is room for it";
+  fixture_.fs().bound_memory(6u << 20, 64u << 20);
+  expect_checkpoint(false);
+  EXPECT_EQ(unsealed.held_bytes(), 0U);
 }
 
 // Where each checkpoint is waited for by something, a job would never come to anything.
