@@ -37,6 +37,8 @@ void Worker::ask_to_stop() {
 void Worker::limit(std::size_t request_bytes) {
   request_bytes_ = request_bytes;
   pool_->keep(kept_of(request_bytes));
+  const Lock lock(mutex_);
+  if (published_reactor_) published_reactor_->wake();  // it may wait for the former one
 }
 
 void Worker::join() {
@@ -148,7 +150,7 @@ void Worker::limit_intake() {
   // The blocks that could not be written stay readable, for good or until the host has room, and no more come to them.
   const bool is_refused = session_.fs().read_only() || session_.fs().host_full();
   bool too_much = pool_->leased_bytes() > request_bytes_ && !is_refused;
-  if (too_much && !paused_) too_much = pool_->when_below(request_bytes_, [reactor = reactor_] { reactor->wake(); });
+  if (too_much) too_much = pool_->when_below(request_bytes_, [reactor = reactor_] { reactor->wake(); });  // the limit may be another one
   if (too_much == paused_ || stopping_) return;
   if (too_much)
     port_->pause();
