@@ -124,8 +124,8 @@ void check_memory(const Json& status, std::vector<Finding>& found) {
   found.push_back({Grade::unsafe, "memory",
                    fmt::format("the daemon takes up to {}, but its control group has {} ({}): the kernel may kill it", size_text(bound),
                                size_text(group.limit), group.file),
-                   "give the group more; where memory= is given, mount again without it: then the daemon takes half of what the group "
-                   "has, now and later"});
+                   "without memory= the daemon follows a limit that has just changed within 10 s. Otherwise give the group more, "
+                   "or mount again without memory=: then the daemon takes half of what the group has, now and later"});
 }
 
 Finding helpers() {
