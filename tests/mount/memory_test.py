@@ -367,29 +367,56 @@ class DefaultBound(unittest.TestCase):
     def resident(self):
         return int(re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{self.image.daemon()}/status").read_text())[1]) * 1024
 
-    def use_memory(self):
+    def use_memory(self, files=FILES):
         """Names, blocks of files and messages: all that has a share."""
-        self.make_files(self.FILES)
+        self.make_files(files)
         command("dd", "if=/dev/zero", f"of={self.dir}/long", "bs=1M", "count=200", "conv=fsync")
         command("dd", f"if={self.dir}/long", "of=/dev/null", "bs=1M", "iflag=nocache")
         command("ls", "-lR", self.dir)
+
+    def wait_for(self, group, mib, bound):
+        group.limit(mib * MIB)
+        wait_until(lambda: self.limit() == bound * MIB, f"a limit of {mib} MiB is followed")
 
     def test_a_limit_that_changes(self):
         group = self.group(480 * MIB)
         self.mount_in(group, "")
         self.assertEqual(self.limit(), 240 * MIB)
         self.use_memory()
+        taken = [self.resident()]
+        self.assertGreater(taken[0], 80 * MIB, "more than the last bound")
         for mib in (240, 128):  # not at once: the kernel may refuse what the daemon cannot follow at once
-            group.limit(mib * MIB)
-            wait_until(lambda: self.limit() == mib // 2 * MIB, "the smaller limit is followed")
-            self.assertRegex(self.log.read_text(), f"the bound is {mib // 2} MiB from now on, since the control group may take {mib} MiB")
-            wait_until(lambda: self.resident() <= 96 * MIB, "what was too much is given back")
+            self.wait_for(group, mib, mib // 2)
+            line = f"the bound is {mib // 2} MiB from now on, since the control group may take {mib} MiB"
+            wait_until(lambda: line in self.log.read_text(), "the log says so")
+            wait_until(lambda: self.resident() <= taken[-1] - 2 * MIB, "what was too much is given back")
+            taken.append(self.resident())
+        wait_until(lambda: self.resident() <= 64 * MIB, "the process takes no more than the bound")
         self.use_memory()
         self.assertEqual(group.oom_kills(), 0)
         self.assertEqual([said for said in self.doctor() if said.startswith("unsafe")], [])
-        group.limit(1024 * MIB)
-        wait_until(lambda: self.limit() == 256 * MIB, "the larger limit is followed")
-        self.use_memory()
+        self.image.check_all()
+
+    def test_a_limit_that_changes_while_files_are_used(self):
+        group = self.group(480 * MIB)
+        self.mount_in(group, "")
+        used, stop = [], threading.Event()
+
+        def use():
+            while not stop.is_set():
+                self.use_memory(self.FILES // 4)
+                used.append(True)
+
+        users = Beside(use)
+        self.addCleanup(stop.set)
+        for mib, bound in ((240, 120), (1024, 256), (300, 150)):
+            before = len(used)
+            self.wait_for(group, mib, bound)
+            wait_until(lambda: len(used) > before + 1 or not users.is_alive(), "files are used with that bound, too")
+        stop.set()
+        users.end()
+        self.assertEqual(group.oom_kills(), 0)
+        self.assertEqual([said for said in self.doctor() if said.startswith("unsafe")], [])
         self.image.check_all()
 
     def test_a_group_that_comes_later(self):
