@@ -26,6 +26,7 @@
 #include "daemon/departure.h"
 #include "daemon/device_trace.h"
 #include "daemon/early_end.h"
+#include "daemon/group_watch.h"
 #include "daemon/lifetime.h"
 #include "daemon/log_output.h"
 #include "daemon/memory_plan.h"
@@ -43,8 +44,6 @@ namespace varve::daemon {
 namespace {
 
 constexpr int kPatienceMs = 2000;  // for users of a mount that a signal ends
-constexpr int kGroupMs = 10'000;   // between two looks at the memory group
-constexpr unsigned kTrims = 4;     // looks after which a smaller bound has been followed: what nobody syncs is sealed after half a minute
 
 // Everything a mount consists of; members end in the reverse order, when nothing calls the filesystem any more.
 struct Mount {
@@ -61,9 +60,7 @@ struct Mount {
   std::unique_ptr<fuse::DeviceTransport> transport;
   std::unique_ptr<fuse::Session> session;
   std::unique_ptr<Server> server;
-  MemoryPlan plan;
-  MemoryGroup group;   // as it was last seen
-  unsigned trims = 0;  // looks at it that still give back what the heap keeps
+  std::optional<GroupWatch> group;
 };
 
 // A process that the kernel needs for writing back memory must not itself wait for memory to be written back. Returns what
@@ -149,8 +146,7 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   server.request_bytes = plan.request_bytes;
   server.memory = protect_process(options, plan.large_bytes);
   auto mount = std::make_unique<Mount>();
-  mount->plan = plan;
-  mount->group = group;
+  mount->group.emplace(plan, group, options.memory_bound);
   std::optional<EarlyEnd> early(lifetime.signals());  // until there is a mount that must be detached
   const std::string directory = TRY(prepare_mount_point(arguments.directory));
   const std::string source = remote::absolute_name(arguments.source);
@@ -211,39 +207,30 @@ Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime&
   }
 }
 
-void tell_memory(const Mount& mount, const MountOptions& options, bool is_new = false) {
-  const MemoryPlan& plan = mount.plan;
-  const bool is_too_much = mount.group.limit / 4 * 3 < plan.bound;
-  if (is_too_much)
-    spdlog::warn("memory: the bound is {} MiB, but {}: the daemon may be killed", plan.bound / kMiB, text_of(mount.group));
-  else if (is_new)
-    spdlog::info("memory: the bound is {} MiB from now on, since {}", plan.bound / kMiB, text_of(mount.group));
-  else if (!options.memory_bound && mount.group.limit / 2 <= plan.bound)
-    spdlog::info("memory: the bound is {} MiB, since {}", plan.bound / kMiB, text_of(mount.group));
+void tell_memory(const GroupWatch& watch, const MountOptions& options, bool is_later = false) {
+  const MemoryPlan& plan = watch.plan();
+  const MemoryGroup& group = watch.group();
+  if (!fits(plan.bound, group))
+    spdlog::warn("memory: the bound is {} MiB, but {}: the daemon may be killed", plan.bound / kMiB, text_of(group));
+  else if (is_later && !options.memory_bound)
+    spdlog::info("memory: the bound is {} MiB from now on, since {}", plan.bound / kMiB, text_of(group));
+  else if (!options.memory_bound && group.limit / 2 <= plan.bound)
+    spdlog::info("memory: the bound is {} MiB, since {}", plan.bound / kMiB, text_of(group));
 }
 
-// Its limit may change while the filesystem is mounted (MemoryMax= of systemd, docker update --memory). The daemon may get into another.
+// Its limit may change while the filesystem is mounted (MemoryMax= of systemd, docker update --memory).
 void follow_group(Mount& mount, const MountOptions& options) {
-  const MemoryGroup group = memory_group_of();
-  if (group.is_known && group.limit != mount.group.limit) {
-    mount.group = group;
-    const auto plan = followed(mount.plan, group, options.memory_bound);
-    if (plan) {
-      mount.trims = plan->bound < mount.plan.bound ? kTrims : 0;
-      mount.plan = *plan;
-      mount.fs->bound_memory(plan->engine_bytes, plan->bound);
-      mount.server->limit_requests(plan->request_bytes);
-    }
-    tell_memory(mount, options, plan.has_value());
-  }
-  if (mount.trims == 0) return;
-  --mount.trims;
-  HeapTrim::give_back();
+  const GroupWatch::Step step = mount.group->look(memory_group_of());
+  const MemoryPlan& plan = mount.group->plan();
+  if (step.is_new) mount.server->limit_requests(plan.request_bytes);
+  if (step.is_new || step.gives_back) mount.fs->bound_memory(plan.engine_bytes, plan.bound);
+  if (step.gives_back) HeapTrim::give_back();
+  if (step.tells) tell_memory(*mount.group, options, true);
 }
 
 End wait_for_end(Mount& mount, const MountOptions& options, Lifetime& lifetime) {
   for (;;) {
-    if (const auto end = lifetime.wait(kGroupMs)) return *end;
+    if (const auto end = lifetime.wait(GroupWatch::kPauseMs)) return *end;
     follow_group(mount, options);
   }
 }
@@ -258,7 +245,7 @@ void tell_snapshots(const Mount& mount) {
 
 // Once the log is open.
 void tell(const Mount& mount, const MountOptions& options) {
-  tell_memory(mount, options);
+  tell_memory(*mount.group, options);
   tell_snapshots(mount);
 }
 

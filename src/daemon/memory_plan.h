@@ -29,6 +29,8 @@ std::size_t usual_bound(const MemoryGroup& group, unsigned threads);
 // Another plan for a mount with `plan`, whose group is like this now; none if nothing changes. Its threads stay as they are. So does a
 // bound that the user has `chosen` (0: none). What cannot be read says nothing.
 std::optional<MemoryPlan> followed(const MemoryPlan& plan, const MemoryGroup& group, std::size_t chosen);
+// Not too close to the limit of the group, to which other memory counts, too.
+inline bool fits(std::size_t bound, const MemoryGroup& group) { return group.limit / 4 * 3 >= bound; }
 // "the control group may take 64 MiB (FILE)".
 std::string text_of(const MemoryGroup& group);
 
