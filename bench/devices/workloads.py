@@ -262,24 +262,27 @@ def scattered(run):
     yield "cold read after an idle minute", size // BLOCK
 
 
-def overwrites(run, share, text, next_block, synced=False):
-    """Blocks of one file that fills so much of the device are written over: what was free at first is used up in the first third."""
+def overwrites(run, share, text, next_block, lot=None, times=1.2):
+    """Blocks of one file that fills so much of the device are written over: what was free at first is used up in the first third. After each
+    `lot` of them comes an fdatasync; without one there is an fsync at the end. `times`: how many times as many blocks as the device has."""
     size = int(run.size * share) // MIB * MIB
     room = os.statvfs(run.top)
     if size > room.f_bavail * room.f_frsize:
         raise Missing(f"{share:.0%} of the device are more than this filesystem has room for")
     fd = run.filled("file", size)
     yield None
-    total = run.count((0.02 if synced else 1.2) * run.size / BLOCK)
+    total = run.count(times * run.size / BLOCK / (lot or 1))
     data = random.Random(run.seed).randbytes(BLOCK)
     for when, most in (("early", total // 3), ("late", total - total // 3)):
         done = 0
         for _ in run.some(most):
-            run.timed(os.pwrite, fd, data, next_block() * BLOCK)
-            if synced:
+            for _ in range(lot or 1):
+                run.timed(os.pwrite, fd, data, next_block() * BLOCK)
+            if lot:
                 run.timed(os.fdatasync, fd)
-            done += 1
-        run.timed(os.fsync, fd)
+            done += lot or 1
+        if not lot:
+            run.timed(os.fsync, fd)
         yield f"{text}, {when}", done
     os.close(fd)
     run.fs.remount()
@@ -289,18 +292,18 @@ def overwrites(run, share, text, next_block, synced=False):
     yield f"cold read after {text}", part // BLOCK
 
 
-def zipf(share):
+def zipf(share, lot=None):
     def work(run):
         chosen = Zipf(int(run.size * share) // MIB * MIB // BLOCK, run.seed)
-        yield from overwrites(run, share, f"Zipf, {share:.0%} full", chosen.next)
+        yield from overwrites(run, share, f"Zipf, {share:.0%} full", chosen.next, lot)
     return work
 
 
-def uniform(share, synced=False):
+def uniform(share, lot=None, times=1.2):
     def work(run):
         chosen, blocks = random.Random(run.seed), int(run.size * share) // MIB * MIB // BLOCK
-        text = f"uniform{' + fdatasync' if synced else ''}, {share:.0%} full"
-        yield from overwrites(run, share, text, lambda: chosen.randrange(blocks), synced)
+        text = f"uniform{' + fdatasync' if lot == 1 else ''}, {share:.0%} full"
+        yield from overwrites(run, share, text, lambda: chosen.randrange(blocks), lot, times)
     return work
 
 
@@ -317,6 +320,6 @@ WORKLOADS = {
     "aged": aged,
     **{f"zipf{share}": zipf(share / 100) for share in (80, 85, 90, 95)},
     **{f"uniform{share}": uniform(share / 100) for share in (80, 85, 90, 95)},
-    "uniform85sync": uniform(0.85, synced=True),
+    "uniform85sync": uniform(0.85, lot=1, times=0.02),
 }
 QUICK = ["sync4k", "sqlite", "untar", "postmark", "log", "stream", "zipf80", "uniform85"]

@@ -69,11 +69,12 @@ def check(filesystem, device):
 
 
 def work(options):
-    import overwriting
     import rivals
     import stage
     import workloads
 
+    # In lots with an fdatasync after each, as programs do that want to keep what they write.
+    overwrites = {"zipf70": workloads.zipf(0.7, lot=16), "uniform70": workloads.uniform(0.7, lot=16)}
     size = options.size * stage.MIB
     with contextlib.ExitStack() as stack, stage.SmallMachine(options.dirty):
         folder = Path("/run/work")
@@ -85,7 +86,7 @@ def work(options):
         filesystem.make(device)
         filesystem.mount()
         run = workloads.Run(filesystem, device, size, options)
-        rows = measure(device, overwriting.WORKLOADS[options.workload](run), run)
+        rows = measure(device, {**workloads.WORKLOADS, **overwrites}[options.workload](run), run)
         check(filesystem, device)
         return rows
 

@@ -40,7 +40,7 @@ class NewMaps {
 
   tree::SegmentLedger& ledger() { return ledger_; }  // the merge releases what files own no more
 
-  // What comes new besides blocks of files and nodes of their tree, and the image of the former checkpoint.
+  // Besides blocks of files and nodes of their tree the first two come new, and the image of the former checkpoint goes.
   struct Others {
     std::span<const snapshots::HeldMove> arrived;
     std::span<const Evacuees::MapNode> evacuated;

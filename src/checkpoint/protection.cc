@@ -183,7 +183,7 @@ void Protection::note_reach_found(const snapshots::SnapshotList& list) {
   settings_.window_s = static_cast<std::uint64_t>(std::max<std::int64_t>(reach, 0));
 }
 
-// Those that the rules of retention do not need, in the order of serials. `old` go anyway, and are no neighbours to rely on.
+// Returns those that the rules of retention do not need, in the order of serials. `old` go anyway, and are no neighbours to rely on.
 std::vector<Serial> Protection::needless(const snapshots::SnapshotList& list, const snapshots::ProtectionSettings& settings,
                                          const std::vector<Serial>& old) {
   std::vector<Serial> serials, needless;

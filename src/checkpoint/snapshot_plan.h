@@ -1,4 +1,4 @@
-// What one checkpoint does about snapshots besides its merge: it takes what was asked for before the freeze, and publishes how it ended.
+// One checkpoint's plan for snapshots, besides its merge: it takes what was asked for before the freeze, and publishes how it ended.
 // For the thread that makes the checkpoint, in the order of the functions below.
 #pragma once
 

@@ -70,7 +70,7 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
       ++nodes_beside_;
   }
   if (view.tables.root) TRY(sort_out_held(live));
-  // What a snapshot would still have stays: apply() looks which of them have it by then.
+  // A block that a snapshot would still have stays: apply() looks which of them have it by then.
   std::erase_if(live, [&](const LiveBlock& block) {
     return !block.held && !is_kept(block) && is_replaced(block);
   });

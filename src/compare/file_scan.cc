@@ -111,7 +111,7 @@ class FileScan {
     return blocked ? Status(Errc::would_block) : Status();
   }
 
-  // What they need comes together with what the first one waits for.
+  // The files behind the first one ask for their nodes, too, and these come together with what that one waits for.
   void look_ahead(fs::Attempt& a) {
     a.inside();
     constexpr std::size_t kAhead = 64;

@@ -16,7 +16,7 @@ class Patience {
   Patience(const Patience&) = delete;
   Patience& operator=(const Patience&) = delete;
 
-  // Of the calling thread nothing is said any more: its program has a limit of its own.
+  // Nothing is said for the calling thread any more: its program has a limit of its own.
   static void keep_silent();
 
  private:

@@ -9,7 +9,7 @@ namespace varve::daemon {
 // Writes a setting of the kernel's; that it cannot be done does not matter.
 void write_setting(const std::string& file, const std::string& value);
 
-// What the kernel may hold back of all filesystems, in bytes. 0: it does not say.
+// Returns how much the kernel may hold back of all filesystems, in bytes. 0: it does not say.
 std::uint64_t dirty_threshold();
 
 // How much the kernel may hold back of what is written to a mount. Before Linux 6.2 it takes that in hundredths of what it may hold back of

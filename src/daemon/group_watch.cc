@@ -6,7 +6,7 @@ namespace varve::daemon {
 
 namespace {
 constexpr std::size_t kLeastShare = 16;  // of the bound: what is less is not worth following
-// What has changes stays in memory until a checkpoint has taken them. On a mount that nobody uses that is a minute after the last one.
+// Inodes with changes stay in memory until a checkpoint has taken these. On a mount that nobody uses that is a minute after the last one.
 constexpr unsigned kGiveBacks = 8;
 constexpr unsigned kLooksOfLine = 6, kMostLines = 4 * kLooksOfLine;  // a line a minute, and some more at first
 }  // namespace

@@ -1,4 +1,4 @@
-// What the device takes for requests of one thread. The time of the host that sends them is not in it, nor is that of others' requests.
+// Measures how long the device takes for requests of one thread. The time of the host is not in it, nor is that of others' requests.
 #pragma once
 
 #include <cstdint>

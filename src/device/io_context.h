@@ -23,7 +23,7 @@ class IoContext {
 
   io::BlockDevice& device() { return device_; }
   io::TraceCounts counts() const { return device_.counts(); }
-  // What the device has taken (io/trace_device.h): for what device/device_timer.h measures, and for the rest.
+  // Both tell how long the device has taken (io/trace_device.h): for requests that device_timer.h measures, and for all others.
   [[nodiscard]] io::TraceDevice::Apart count_apart() { return io::TraceDevice::Apart(device_); }
   io::DeviceTime time_apart() const { return device_.time_apart(); }
   io::DeviceTime time_of_others() const { return device_.time_of_others(); }

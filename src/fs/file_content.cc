@@ -89,7 +89,7 @@ Result<Ownership> ownership(Attempt& a, const changes::Inode& inode, std::uint64
       // What might be refused for want of room has a right to the truth, and so have operations that were promised some.
       TRY(changes::resolve_blocks(inode, a.view(), a.source(), first, result.all_old()));
     } else if (end_block && owned >= end_block && TRY(has_blocks_behind(a, inode, end_block))) {
-      // What fallocate left behind the end may be as much as what is missing before it.
+      // The blocks that fallocate left behind the end may be as many as those that are missing before it.
       TRY(changes::resolve_blocks(inode, a.view(), a.source(), first, result.all_old()));
     } else {
       for (std::size_t i = 0; i < count; ++i)

@@ -166,7 +166,7 @@ void Filesystem::limit_wait_for_room() {
   engine_->store().device().limit_holding(engine_->options().host_patience_ms * 1'000'000ULL);
 }
 
-// Whatever comes of the trees, the log has all that was acknowledged.
+// The log has all that was acknowledged, whatever comes of the trees.
 Status Filesystem::sync_all() {
   Operation operation(*engine_, {});
   Status synced;

@@ -224,7 +224,7 @@ class Filesystem {
   bool may_have_protected_files() const;
   Engine& engine() { return *engine_; }          // for making Operations
   bool read_only() const;
-  // What is written is held for want of room on the host (io/holding_device.h), or no more. Meanwhile changes are refused with
+  // Writes are held for want of room on the host (io/holding_device.h), or no more. Meanwhile changes are refused with
   // Errc::host_full. Called again while that lasts, it ends the waits of each fsync with the same error. Thread-safe.
   void set_host_full(bool is_full);
   bool host_full() const;

@@ -130,7 +130,7 @@ Status Copy::copy_image() {
   return write(super_.image.address, copy.span());
 }
 
-// Of the log as far as it is whole: what is not can be told neither from data nor from what was there before.
+// The log is copied as far as it is whole: the rest can be told neither from data nor from what was there before.
 Status Copy::copy_log() {
   AlignedBuffer blocks(std::size_t{format::kMaxLongHeaderBlocks} * kBlockSize);
   const auto visit = [&](const format::Chunk& chunk) -> Status {

@@ -12,7 +12,7 @@ constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 
 bool is_continuation(std::byte byte) { return (byte & std::byte{0xC0}) == std::byte{0x80}; }
 
-// Of UTF-8, the byte behind the first of three or more, which not every value may follow, stays.
+// In UTF-8 not every value may follow the first byte of three or more, so the byte behind such a one stays.
 bool is_free_continuation(std::span<const std::byte> name, std::size_t at) {
   return is_continuation(name[at]) && at > 0 && name[at - 1] >= std::byte{0x80} && name[at - 1] < std::byte{0xE0} &&
          name[at - 1] != std::byte{0xC2};
@@ -27,7 +27,7 @@ std::byte moved(std::byte byte, std::uint64_t by, bool others) {
 
 }  // namespace
 
-// What a byte becomes depends on all that have been changed before it: each step can be taken back with the key, so no two names become
+// A byte's new value depends on all that have been changed before it: each step can be taken back with the key, so no two names become
 // one.
 void NameCipher::pass(std::span<std::byte> name, std::uint64_t number, Others others) const {
   const std::array<std::uint64_t, 2> key{key_[0] ^ number, key_[1] ^ name.size()};

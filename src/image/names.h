@@ -30,14 +30,14 @@ class AttributeValues {
   std::string name_;
 };
 
-// Of one filesystem. Leaves come in the order of their keys, tree by tree.
+// These are names of one filesystem. Leaves come in the order of their keys, tree by tree.
 class Names {
  public:
   explicit Names(const NameCipher& cipher) : cipher_(cipher) {}
 
   // `value`: of an item of a file or a snapshot.
   void change(const format::Key& key, std::span<std::byte> value);
-  // What follows comes behind the leaf or subtree at `place`: one that is done now, or was before, in another tree.
+  // The next leaves come behind the leaf or subtree at `place`: one that is done now, or was before, in another tree.
   void leave(BlockAddr place);
   void pass_by(BlockAddr place);
 

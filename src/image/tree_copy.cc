@@ -133,7 +133,7 @@ Result<std::uint32_t> TreeCopy::copy_interior(const Walk& walk, const NodeHeader
   return put(place, block);
 }
 
-// What nobody had to change stays as it is, byte for byte.
+// A block that nobody had to change stays as it is, byte for byte.
 Result<std::uint32_t> TreeCopy::put(BlockAddr place, std::span<const std::byte> block) {
   ++report_.nodes;
   TRY(write_(place, block));

@@ -17,7 +17,7 @@ namespace varve::image {
 struct CopiedTree {
   format::TreeId tree{};
   unsigned level = 0;
-  // Where a node stands that the tree calls so; empty: there.
+  // Says where a node stands that the tree calls so; empty: there.
   std::function<BlockAddr(BlockAddr)> place_of = {};
 };
 

@@ -105,7 +105,7 @@ class BlockDevice {
   // Nothing: it has none of its own, as a local one or Ceph's. Any thread.
   virtual std::optional<Connection> connection() const { return {}; }
 
-  // Of a device that holds back writes for want of room (holding_device.h): from now on none is held for longer than this. What is then
+  // A device that holds back writes for want of room (holding_device.h) holds none for longer than this from now on. What is then
   // still held ends with its error, and no more is held. Of several limits the earliest counts. Nanoseconds. Any thread.
   virtual void limit_holding(std::uint64_t) {}
 

@@ -102,7 +102,7 @@ class TraceDevice : public BlockDevice {
     TraceDevice& device_;
     const std::thread::id before_;
   };
-  // Of requests that have completed. Not reset.
+  // These count requests that have completed, since the device was made.
   DeviceTime time_apart() const { return time_of(true); }
   DeviceTime time_of_others() const { return time_of(false); }
 

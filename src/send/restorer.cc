@@ -73,7 +73,7 @@ Result<Restorer::Here> Restorer::here(const std::string& directory) {
   return found;
 }
 
-// Where everything else would fail as well, or would need what is lacking. Errors of the filesystem as a whole come in many codes.
+// Would everything else fail as well, or need what is lacking? Errors of the filesystem as a whole come in many codes.
 bool Restorer::ends_all(const Error& why) const {
   constexpr Errc kOfAll[] = {Errc::no_space, Errc::read_only, Errc::interrupted, Errc::stale, Errc::no_memory};
   struct stat status {};

@@ -53,7 +53,7 @@ class Restorer {
   // asked for. Errc::no_space, Errc::read_only, Errc::interrupted: it has ended before all was done.
   Status restore(const std::string& path);
 
-  // What was done so far, also where restore() has failed.
+  // Tells what was done so far, also where restore() has failed.
   const Restored& restored() const { return restored_; }
 
   // Nothing is changed by asking.

@@ -14,7 +14,7 @@ void SnapshotNames::enter(const SnapshotItem& item) {
   if (!item.deleting) serials_.insert_or_assign(item.name, item.serial);
 }
 
-// What has a name no more leaves first: another one may have got it.
+// A snapshot that has its name no more leaves first: another one may have got it.
 void SnapshotNames::update(std::span<const SnapshotItem> before, std::span<const SnapshotItem> after) {
   std::vector<const SnapshotItem*> entering;
   auto old = before.begin();

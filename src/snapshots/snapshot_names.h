@@ -13,7 +13,7 @@ namespace varve::snapshots {
 
 using format::SnapshotItem;
 
-// Of those that are not being deleted. One thread at a time.
+// Finds those that are not being deleted. For one thread at a time.
 class SnapshotNames {
  public:
   // Both lists are in the order of their serials. `before` is what the last call has got as `after`, and nothing at first. Only names that

@@ -1,4 +1,4 @@
-// What a process is told of the limits of its control groups, on made-up trees of /proc and /sys.
+// A process is told of the limits of its control groups, on made-up trees of /proc and /sys.
 #include "base/memory_group.h"
 
 #include <gtest/gtest.h>

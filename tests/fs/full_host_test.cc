@@ -214,7 +214,7 @@ TEST_F(FullHost, AnUnmountWaitsForRoom) {
   look_at_cut({device_->position()}, [&](FsFixture& again) { EXPECT_TRUE(has(again, "/late", 2, 300'000)); });
 }
 
-// What is not to be trusted for another reason is not tried again.
+// A filesystem that is not to be trusted for another reason tries nothing again.
 TEST_F(FullHost, AFilesystemThatBecomesReadOnlyHoldsNothing) {
   write_in_vain();
   fixture_->fs().stop_writing(Error(Errc::in_use, "a test"));
@@ -248,7 +248,7 @@ TEST_F(FullHost, AFileWithoutANameIsFreedWhenThereIsRoom) {
   EXPECT_TRUE(fixture_->getattr(made->ino).fails_with(Errc::stale));
 }
 
-// What is free inside and was never told to the host may be the room that is lacking.
+// Blocks that are free inside, which the host was never told, may be the room that is lacking.
 TEST_F(FullHost, ATrimIsLetThrough) {
   write_in_vain();
   const auto trimmed = fixture_->call([&](fs::Operation& op) { return fixture_->fs().trim(op, 0, UINT64_MAX, 0); });

@@ -60,7 +60,7 @@ TEST_F(MaintenanceTest, a_smaller_bound_of_memory_is_followed_by_changes_and_cac
   EXPECT_EQ(fixture_.list(kRootIno).value().size(), 3003U);
 }
 
-// What nobody syncs may wait for minutes (commit=), and no operation comes that would look at the bound.
+// Payload that nobody syncs may wait for minutes (commit=), and no operation comes that would look at the bound.
 TEST_F(MaintenanceTest, a_smaller_bound_of_memory_is_followed_by_payload_that_waits) {
   clock_.advance(60'000'000'000);  // nobody has synced for long
   const std::vector<std::byte> data(1u << 20, std::byte{7});
@@ -141,7 +141,7 @@ class AgedMount : public ::testing::Test {
   std::uint64_t blocks_ = 0;
 };
 
-// What reads only would wait behind it, and nobody needs the room yet.
+// A program that only reads would wait behind it, and nobody needs the room yet.
 TEST_F(AgedMount, cleaning_begins_when_somebody_writes) {
   Maintenance& maintenance = fixture_.fs().engine().maintenance();
   ASSERT_TRUE(fixture_.read(file_, 0, kBlockSize).ok());

@@ -1,4 +1,4 @@
-// What the kernel may hold back of a mount: written to a folder of files, as those of its backing device are.
+// The limit of what the kernel may hold back of a mount is written to a folder of files, as those of its backing device are.
 #include "daemon/cache_limit.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a mount does about the limits that its memory group has at one look after the other.
+// A mount follows the limits that its memory group has at one look after the other.
 #include "daemon/group_watch.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What one table says and another has to agree with (docs/format.md, "Relations"): of each kind one record is taken out, added or changed,
+// One table has to agree with another (docs/format.md, "Relations"). Of each kind one record is taken out, added or changed,
 // on either side. The checker sees it, the repair mends it, and what users do afterwards leaves nothing wrong.
 #include <dirent.h>
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ class Surgery {
   void edit(unsigned block, const std::function<void(Elements&)>& change) {
     if (!draft_.edit(block, change)) throw std::runtime_error("it does not fit");
   }
-  // Of a file in use, so that it is no snapshot's.
+  // It is of a file in use, so that it is no snapshot's.
   BlockAddr a_block() const {
     for (const unsigned leaf : leaves_below(base_.super.inode_file.address)) {
       const auto elements = take_apart(Part::leaf, base_.blocks[leaf].bytes, base_.super.segment_blocks);

@@ -112,7 +112,7 @@ TEST_P(Images, have_names_unless_they_are_others) {
   EXPECT_EQ(format::has_other_names(super_of(*copy.device)), !is_said);
 }
 
-// What has not been merged yet is in the log. Of it only the headers are there, which say what has changed.
+// Changes that have not been merged yet are in the log. The image has only its headers, which say what has changed.
 TEST_P(Images, have_the_log) {
   if (GetParam().hashes_names) GTEST_SKIP() << "the log is replayed before";
   const auto original = source(true);
@@ -156,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(All, Images,
                                            Case{"snapshots_with_other_names", true, true}),
                          [](const auto& one) { return std::string(one.param.name); });
 
-// What is looked for is in the image as it is on the device. But where names are to be others, nobody knows what damaged bytes are.
+// Damage is in the image as it is on the device. But where names are to be others, nobody knows what damaged bytes are.
 TEST(Image, has_what_is_damaged) {
   const auto original = populated_image(false);
   const BlockAddr root = super_of(*original).inode_file.address;

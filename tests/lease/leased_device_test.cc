@@ -320,7 +320,7 @@ TEST_F(LeasedDeviceTest, ItsOwnSuperblocksAreNoSurprise) {
   }
 }
 
-// What the host has no room for is tried again (io/holding_device.h), with the superblock of before in its place.
+// A write that the host has no room for is tried again (io/holding_device.h), with the superblock of before in its place.
 TEST_F(LeasedDeviceTest, ASuperblockMayBeTriedAgain) {
   test::FaultDevice failing(memory_);
   const auto device = LeasedDevice::hold(std::make_unique<io::TraceDevice>(failing), {"test", "here"});

@@ -1,4 +1,4 @@
-// What automatic snapshots hold is in nobody's way: it counts as room, and goes before anybody is refused.
+// Blocks that automatic snapshots hold are in nobody's way: they count as room, and go before anybody is refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>

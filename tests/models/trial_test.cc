@@ -149,7 +149,7 @@ TEST(Trial, AMachineThatIsBusyHidesNothing) {
   }
 }
 
-// What serves the device is late as well: that no time of ours tells.
+// The process that serves the device is late as well, and no time of ours tells that.
 TEST(Trial, AMachineThatIsBusyIsNotCalledADeviceWithoutUnits) {
   unsigned found = 0;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {

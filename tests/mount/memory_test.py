@@ -125,15 +125,20 @@ def skip_if_sanitized(test):
         test.skipTest("built with a sanitizer, which takes memory of its own")
 
 
-class NoMore(unittest.TestCase):
-    """The daemon may not have one more byte: it ends by itself, and the log has all that was written, synced or not."""
-
+class Logged(unittest.TestCase):
     def setUp(self):
         skip_if_sanitized(self)
         self.image = Image()
         self.addCleanup(clean_up_all)
         self.image.mkfs("1G")
         self.dir, self.log = self.image.dir, self.image.folder / "log"
+
+
+class NoMore(Logged):
+    """The daemon may not have one more byte: it ends by itself, and the log has all that was written, synced or not."""
+
+    def setUp(self):
+        super().setUp()
         self.image.mount(f"log={self.log}")
 
     def forbid_more(self):
@@ -321,15 +326,8 @@ class MemoryGroup(Loaded):
         self.check()
 
 
-class DefaultBound(unittest.TestCase):
+class DefaultBound(Logged):
     """Without memory= the bound is half of what the daemon's group may take, at the mount and later."""
-
-    def setUp(self):
-        skip_if_sanitized(self)
-        self.image = Image()
-        self.addCleanup(clean_up_all)
-        self.image.mkfs("1G")
-        self.dir, self.log = self.image.dir, self.image.folder / "log"
 
     FILES = 20_000
     group = MemoryGroup.group

@@ -255,7 +255,7 @@ TEST(Retention, leaves_those_of_which_it_is_not_known_when_they_were_made) {
   const auto rules = *parse_retention("1h,24h:1h");
   const std::vector<AgedSnapshot> same_age(20, {2 * kOneHour, false});
   EXPECT_EQ(std::ranges::count(superfluous(same_age, rules), true), 0);
-  // Those made before a clock was put right are as old as the oldest that was made after it.
+  // Snapshots made before a clock was put right are as old as the oldest that was made after it.
   std::vector<AgedSnapshot> mixed(20, {10, false});
   mixed.push_back({5 * kOneHour, false});
   mixed.push_back({0, false});

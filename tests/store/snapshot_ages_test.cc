@@ -35,7 +35,7 @@ struct Mounted {
 void pass(test::ManualClock& clock, std::int64_t seconds) { clock.advance(seconds * kSecond); }
 void set_ahead(test::ManualClock& clock, std::int64_t seconds) { clock.set_wall(seconds * kSecond); }
 
-// What a checkpoint does with it.
+// A checkpoint does this.
 void correct(SnapshotAges& ages, SnapshotList& list, bool last) {
   for (const auto& [serial, made] : ages.corrected(list, last)) list.find(serial)->made = made;
 }

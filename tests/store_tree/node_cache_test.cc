@@ -152,41 +152,40 @@ TEST(NodeCache, WhatIsReadAheadReplacesNothing) {
   EXPECT_FALSE(cache.contains(old_node.want));
 }
 
-TEST(NodeCache, ThreadsShareIt) {
-  NodeCache cache(kIdentity, 256 << 10);
+std::vector<MadeNode> leaves(std::uint64_t count) {
   std::vector<MadeNode> nodes;
-  for (std::uint64_t i = 1; i <= 200; ++i) nodes.push_back(make_leaf(BlockAddr{i}));
+  for (std::uint64_t i = 1; i <= count; ++i) nodes.push_back(make_leaf(BlockAddr{i}));
+  return nodes;
+}
+
+// Threads that look nodes up at random. `erases`: now and then one of them goes.
+std::vector<std::thread> lookers(unsigned count, NodeCache& cache, const std::vector<MadeNode>& nodes, bool erases) {
   std::vector<std::thread> threads;
-  for (unsigned t = 0; t < 4; ++t)
-    threads.emplace_back([&, t] {
+  for (unsigned t = 0; t < count; ++t)
+    threads.emplace_back([&cache, &nodes, erases, t] {
       std::mt19937 random(t);
       for (int i = 0; i < 5000; ++i) {
         const MadeNode& made = nodes[random() % nodes.size()];
         NodePtr node = cache.find(made.want);
         if (!node) node = cache.insert(made.want, made.copy()).value();
         EXPECT_EQ(node->header().address, made.want.ref.address);
-        if (random() % 50 == 0) cache.erase(made.want.ref.address);
+        if (erases && random() % 50 == 0) cache.erase(made.want.ref.address);
       }
     });
-  for (auto& thread : threads) thread.join();
+  return threads;
+}
+
+TEST(NodeCache, ThreadsShareIt) {
+  NodeCache cache(kIdentity, 256 << 10);
+  const std::vector<MadeNode> nodes = leaves(200);
+  for (auto& thread : lookers(4, cache, nodes, true)) thread.join();
 }
 
 TEST(NodeCache, ThreadsShareItWhileItsBoundChanges) {
   constexpr std::size_t kMost = 4 << 20, kLeast = 256 << 10;
   NodeCache cache(kIdentity, kMost);
-  std::vector<MadeNode> nodes;
-  for (std::uint64_t i = 1; i <= 200; ++i) nodes.push_back(make_leaf(BlockAddr{i}));
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < 3; ++t)
-    threads.emplace_back([&, t] {
-      std::mt19937 random(t);
-      for (int i = 0; i < 5000; ++i) {
-        const MadeNode& made = nodes[random() % nodes.size()];
-        NodePtr node = cache.find(made.want);
-        if (!node) node = cache.insert(made.want, made.copy()).value();
-        EXPECT_EQ(node->header().address, made.want.ref.address);
-      }
-    });
+  const std::vector<MadeNode> nodes = leaves(200);
+  std::vector<std::thread> threads = lookers(3, cache, nodes, false);
   for (unsigned i = 0; i < 200; ++i) cache.bound(i % 2 ? kMost : kLeast);
   for (auto& thread : threads) thread.join();
   cache.bound(kLeast);

@@ -1,4 +1,4 @@
-// What is logged while it exists, instead of being shown.
+// Takes what is logged while it exists, which is not shown then.
 #pragma once
 
 #include <spdlog/sinks/ostream_sink.h>

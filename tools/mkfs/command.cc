@@ -147,7 +147,7 @@ Result<Made> plan(const Arguments& a, Target& target, World& world) {
   return made;
 }
 
-// What an interruption leaves: of an image that was made for this, nothing.
+// An interruption leaves nothing of an image that was made for this.
 Error explained(const Error& why, const Arguments& a, const Target& target) {
   if (!why.is(Errc::interrupted)) return why;
   return {Errc::interrupted, target.is_new() ? fmt::format("interrupted: {} was removed again", a.path)

@@ -31,7 +31,7 @@ class ProgressMeter {
   void show(const Text& text, double share = kUnknown);
   // Before something else is printed there.
   void wipe();
-  // What comes now is another thing, with a share of its own.
+  // Another thing begins, with a share of its own.
   void restart();
 
  private:

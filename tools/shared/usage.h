@@ -40,7 +40,7 @@ inline std::string unexpected(const CLI::App& command) {
   return "unknown option " + first + (takes_names ? ": if it is a name, write -- before it" : "");
 }
 
-// What is missing, if it is not taken for an option.
+// Says what is missing, if it is not taken for an option.
 inline std::string missing(const CLI::App& command, const CLI::Option& option) {
   const auto rest = command.remaining(true);
   const auto looks_like_option = [](const std::string& word) { return word.size() > 1 && word.starts_with("-") && word != "--"; };

@@ -21,7 +21,7 @@ class CacheProbes {  // thread-safe
   void ask(Ino ino, std::uint64_t offset, std::function<void(bool cached)> done);
   // NOTIFY_REPLY has come, with so many bytes. One that nobody waits for is ignored.
   void answer(std::uint64_t unique, std::uint64_t bytes);
-  // Those that wait hear "false" now, later ones at once. Before the serving threads stop.
+  // Callers that wait hear "false" now, later ones at once. Call it before the serving threads stop.
   void stop();
 
  private:

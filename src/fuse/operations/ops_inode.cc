@@ -138,7 +138,7 @@ void set_attributes(Request& r, const fuse_setattr_in& in, bool is_cut) {
     r.serve_change(Change::other, attempt, finish);
 }
 
-// Of a file that gets a size. With writeback the kernel may have a longer one than the filesystem, and cut it to a size that looks like an
+// A file gets a size. With writeback the kernel may have a longer one than the filesystem, and cut it to a size that looks like an
 // extension. Then what is set aside behind that goes, which would stay if the file became longer. If the last byte that remains is in the
 // kernel's cache, the file was as long. Where it is not, it was either written back, which has told the size, or lies in a hole.
 Status set_size(Request& r, const fuse_setattr_in& in) {

@@ -1,4 +1,4 @@
-// What the kernel asks about snapshots: DIR/.varve-snapshots/NAME/… They are read like anything else, and every change is refused.
+// The kernel asks about snapshots here: DIR/.varve-snapshots/NAME/… They are read like anything else, and every change is refused.
 #pragma once
 
 #include <cstdint>

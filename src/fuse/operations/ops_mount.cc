@@ -63,7 +63,7 @@ Status flush(Request& r) {
   return agreement && agreement->flushes_while_asked ? nothing_to_do(r) : not_implemented(r);
 }
 
-// What a notification has asked for. It gets no answer.
+// It brings what a notification has asked for, and gets no answer.
 Status notify_reply(Request& r) {
   if (const auto in = r.body().take<fuse_notify_retrieve_in>(); in.ok()) r.session().cache_probes().answer(r.header().unique, in->size);
   r.end();

@@ -52,7 +52,7 @@ struct Listings {
   HiddenFolder folder;
 };
 
-// What the kernel cannot know of what it caches, and what only it knows.
+// Facts about writes in the kernel's cache: some that the kernel cannot know, and some that it alone knows.
 struct CachedWrites {
   CachedWrites(Transport& transport, std::function<void(Ino)> drop) : blocks(std::move(drop)), probes(transport) {}
   LostWrites lost;

@@ -18,7 +18,7 @@ struct CallerIds {
 };
 inline constexpr std::uint32_t kUntold = ~std::uint32_t{0};
 
-// Those of a message. Where it does not tell them (Wishes::allow_idmap), those that /proc has of the task, which takes a while. Both are
+// Returns those of a message. Where it does not tell them (Wishes::allow_idmap), /proc has those of the task, which takes a while. Both are
 // kUntold if they cannot be looked up: nobody's.
 CallerIds caller_ids(CallerIds of_message, std::uint32_t task);
 

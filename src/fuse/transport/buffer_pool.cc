@@ -9,7 +9,7 @@ namespace varve::fuse {
 
 namespace {
 
-// Of the pages of the kernel that a buffer has to itself: neighbours share the others with it.
+// This is about the pages of the kernel that a buffer has to itself: neighbours share the others with it.
 bool advise(std::byte* data, int advice) {
   const std::size_t page = kernel_page_bytes(), before = (page - reinterpret_cast<std::uintptr_t>(data) % page) % page;
   return ::madvise(data + before, (BufferPool::kMaxBytes - before) / page * page, advice) == 0;

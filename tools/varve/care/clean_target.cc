@@ -14,8 +14,8 @@
 #include "control/request_json.h"
 #include "format/superblock.h"
 #include "fs/filesystem.h"
-#include "lease/leased_device.h"
 #include "varve/volume/mount_client.h"
+#include "varve/volume/own_mount.h"
 
 namespace varve::tool {
 
@@ -59,26 +59,18 @@ class Mounted final : public CleanTarget {
 
 class Image final : public CleanTarget {
  public:
-  Status open(const std::string& path, bool dry_run) {
-    name_ = path;
-    device_ = TRY(lease::LeasedDevice::open(
-        path, {.access = dry_run ? io::Access::read_only : io::Access::read_write}, {"varve clean", ""}));
-    fs::Options options;
-    options.read_only = dry_run;
-    options.cleaner = false;  // nothing but what is asked for
-    filesystem_ = TRY(fs::Filesystem::mount(*device_, options));
-    return {};
-  }
+  explicit Image(OwnMount mount) : mount_(std::move(mount)) {}
+
   Status start(fs::CleanRequest request, const std::vector<std::string>& paths) override {
     for (const std::string& path : paths) request.roots.push_back(TRY(find(path)));
-    return filesystem_->start_clean(request);
+    return mount_.filesystem().start_clean(request);
   }
   Status stop() override {
-    filesystem_->stop_clean();
+    mount_.filesystem().stop_clean();
     return {};
   }
-  Result<Json> state() override { return control::to_json(filesystem_->clean_state()); }
-  Status close() override { return filesystem_->unmount(); }
+  Result<Json> state() override { return control::to_json(mount_.filesystem().clean_state()); }
+  Status close() override { return mount_.close(); }
 
  private:
   Result<Ino> find(const std::string& path) {
@@ -88,17 +80,15 @@ class Image final : public CleanTarget {
       const std::string name = path.substr(from, to - from);
       from = to + 1;
       if (name.empty() || name == ".") continue;
-      fs::Operation operation(filesystem_->engine(), {});
-      auto found = fs::block_on(operation, [&] { return filesystem_->lookup(operation, at, name); });
-      if (!found.ok()) return Error(found.error().code(), fmt::format("{}: {}: {}", name_, path, found.error().message()));
+      fs::Operation operation(mount_.filesystem().engine(), {});
+      auto found = fs::block_on(operation, [&] { return mount_.filesystem().lookup(operation, at, name); });
+      if (!found.ok()) return Error(found.error().code(), fmt::format("{}: {}: {}", mount_.name(), path, found.error().message()));
       at = found->ino;
     }
     return at;
   }
 
-  std::string name_;
-  std::unique_ptr<io::BlockDevice> device_;
-  std::unique_ptr<fs::Filesystem> filesystem_;
+  OwnMount mount_;
 };
 
 bool is_image(const std::filesystem::path& path) {
@@ -123,9 +113,7 @@ std::optional<std::string> mount_that_holds(const std::string& path) {
 std::unique_ptr<CleanTarget> mounted_target(const std::string& directory) { return std::make_unique<Mounted>(directory); }
 
 Result<std::unique_ptr<CleanTarget>> image_target(const std::string& path, bool dry_run) {
-  auto image = std::make_unique<Image>();
-  TRY(image->open(path, dry_run));
-  return std::unique_ptr<CleanTarget>(std::move(image));
+  return std::unique_ptr<CleanTarget>(std::make_unique<Image>(TRY(OwnMount::open(path, "varve clean", dry_run))));
 }
 
 }  // namespace varve::tool

@@ -8,8 +8,8 @@
 namespace varve::tool {
 
 std::string clean_text(const Json& state);      // when it has ended
-std::string clean_progress(const Json& state);
-// Of all that is to be done, from 0 to 1; negative: nobody knows.
-double clean_share(const Json& state);  // a line while it runs
+std::string clean_progress(const Json& state);  // a line while it runs
+// The share of all that is to be done goes from 0 to 1; negative: nobody knows.
+double clean_share(const Json& state);
 
 }  // namespace varve::tool

@@ -12,10 +12,10 @@
 #include "checkpoint/superblocks.h"
 #include "control/place.h"
 #include "fs/filesystem.h"
-#include "lease/leased_device.h"
 #include "remote/open_device.h"
 #include "varve/command.h"
 #include "varve/volume/mount_client.h"
+#include "varve/volume/own_mount.h"
 
 namespace varve::tool {
 
@@ -80,15 +80,11 @@ Status change_mounted(const std::string& directory, const Name& name, const std:
 Status change_image(const std::string& path, const Name& name, const std::string& value) {
   format::Superblock trial;
   TRY(name.set(trial, value));  // before anything is opened for writing
-  const auto device = TRY(lease::LeasedDevice::open(path, {}, {fmt::format("varve {}", name.key), ""}));
-  fs::Options options;
-  options.cleaner = false;
-  const auto filesystem = TRY(fs::Filesystem::mount(*device, options));
-  const std::uint64_t before = filesystem->status().serial;
-  TRY(filesystem->tune(name.key, value));
-  TRY(wait_for_checkpoint(before, [&]() -> Result<std::uint64_t> { return filesystem->status().serial; }));
-  TRY(filesystem->unmount());
-  return device->release();
+  OwnMount mount = TRY(OwnMount::open(path, fmt::format("varve {}", name.key)));
+  const std::uint64_t before = mount.filesystem().status().serial;
+  TRY(mount.filesystem().tune(name.key, value));
+  TRY(wait_for_checkpoint(before, [&]() -> Result<std::uint64_t> { return mount.filesystem().status().serial; }));
+  return mount.close();
 }
 
 void tell_name(const Name& name, const std::string& value, bool json, IoLayer& io) {

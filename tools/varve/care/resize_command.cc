@@ -10,7 +10,6 @@
 #include "control/place.h"
 #include "control/request_json.h"
 #include "fs/filesystem.h"
-#include "lease/leased_device.h"
 #include "segments/segment_table.h"
 #include "shared/interruptible.h"
 #include "shared/size_value.h"
@@ -18,6 +17,7 @@
 #include "varve/observe/status_text.h"
 #include "varve/progress.h"
 #include "varve/volume/mount_client.h"
+#include "varve/volume/own_mount.h"
 
 namespace varve::tool {
 
@@ -63,34 +63,21 @@ class MountedResize final : public ResizeTarget {
 
 class ImageResize final : public ResizeTarget {
  public:
-  // `looks`: nothing is written, not even a recovery.
-  Status open(const std::string& path, bool looks) {
-    const auto access = looks ? io::Access::read_only : io::Access::read_write;
-    device_ = TRY(lease::LeasedDevice::open(path, {.access = access}, {"varve resize", ""}));
-    fs::Options options;
-    options.read_only = looks;
-    options.cleaner = false;  // nothing but what is asked for
-    filesystem_ = TRY(fs::Filesystem::mount(*device_, options));
-    return {};
-  }
+  explicit ImageResize(OwnMount mount) : mount_(std::move(mount)) {}
   Status start(const fs::ResizeRequest& request) override {
-    const Status started = filesystem_->start_resize(request);
-    if (started.ok() || started.error().message().starts_with(device_->name())) return started;
-    return Error(started.error().code(), fmt::format("{}: {}", device_->name(), started.error().message()));
+    const Status started = mount_.filesystem().start_resize(request);
+    if (started.ok() || started.error().message().starts_with(mount_.name())) return started;
+    return Error(started.error().code(), fmt::format("{}: {}", mount_.name(), started.error().message()));
   }
   Status stop() override {
-    filesystem_->stop_resize();
+    mount_.filesystem().stop_resize();
     return {};
   }
-  Result<Json> state() override { return control::to_json(filesystem_->resize_state()); }
-  Status close() override {
-    TRY(filesystem_->unmount());
-    return device_->release();
-  }
+  Result<Json> state() override { return control::to_json(mount_.filesystem().resize_state()); }
+  Status close() override { return mount_.close(); }
 
  private:
-  std::unique_ptr<lease::LeasedDevice> device_;
-  std::unique_ptr<fs::Filesystem> filesystem_;
+  OwnMount mount_;
 };
 
 Result<std::unique_ptr<ResizeTarget>> target_of(const ResizeArguments& arguments) {
@@ -99,9 +86,7 @@ Result<std::unique_ptr<ResizeTarget>> target_of(const ResizeArguments& arguments
   if (place.is_mounted()) return std::unique_ptr<ResizeTarget>(std::make_unique<MountedResize>(place.directory));
   if (arguments.cancel)
     return Error(Errc::invalid, fmt::format("{}: is not mounted: only what a mount does can be cancelled", arguments.path));
-  auto image = std::make_unique<ImageResize>();
-  TRY(image->open(place.source, arguments.minimum));
-  return std::unique_ptr<ResizeTarget>(std::move(image));
+  return std::unique_ptr<ResizeTarget>(std::make_unique<ImageResize>(TRY(OwnMount::open(place.source, "varve resize", arguments.minimum))));
 }
 
 std::uint64_t bytes_of(const Json& json, const char* key) { return json.value(key, std::uint64_t{0}); }

@@ -53,7 +53,7 @@ double scrub_share(const Json& report) {
   return std::min(1.0, done / static_cast<double>(std::max<std::uint64_t>(number(report, "live_blocks"), 1)));
 }
 
-// What was freed or moved meanwhile is not among the blocks that were verified, so a scrub that has finished tells no share.
+// Blocks that were freed or moved meanwhile are not among those that were verified, so a scrub that has finished tells no share.
 std::string scrub_progress(const Json& report) {
   const std::string done = size_text(number(report, "verified_blocks") << kBlockShift);
   const std::uint64_t live = number(report, "live_blocks");

@@ -10,7 +10,7 @@
 
 namespace varve::tool {
 
-// Of a device or an image file, in bytes. 0: it is none, or that cannot be told.
+// Returns the length of a device or an image file, in bytes. 0: it is none, or that cannot be told.
 std::uint64_t length_of(const std::string& path);
 
 // Returns how many bytes of the device or image behind the filesystem are unused, of which `varve resize` could make segments. 0: none, or

@@ -82,7 +82,7 @@ Result<ReportFacts> collect(const control::Place& place, bool json, IoLayer& io)
   return facts;
 }
 
-// What the page is made of, but for the map: `varve map --json` has that.
+// The page is made of this, but for the map: `varve map --json` has that.
 std::string report_json(const ReportFacts& facts) {
   Json json{{"made", facts.made}, {"status", facts.status}, {"history", facts.history}, {"findings", Json::array()}};
   for (const Finding& finding : facts.findings) json["findings"].push_back(to_json(finding));

@@ -224,7 +224,7 @@ std::string utilisation(const Json& space) {
   return section("Used segments by live share", chart_html(chart));
 }
 
-// What cleaning adds to what users write, in even steps of that: a round counts where it began.
+// Draws how much cleaning adds to what users write, in even steps of that. A round counts where it began.
 std::string cost_over_time(const Json& rounds) {
   constexpr std::size_t kStepsOfTime = 40;
   const std::uint64_t first = number(rounds.front(), "log_clock"), last = number(rounds.back(), "log_clock");

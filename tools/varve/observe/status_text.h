@@ -11,7 +11,7 @@ namespace varve::tool {
 std::string status_summary(const Json& status);
 // One line about a server that cannot be reached now; else empty.
 std::string outage_text(const Json& status);
-// That the host has no room for what is written, and what that means; empty: it has.
+// Says that the host has no room for what is written, and what that means; empty: it has.
 std::string host_text(const Json& status);
 std::string status_text(const Json& status);
 std::string size_text(std::uint64_t bytes);  // "1.5 GiB"

@@ -43,7 +43,7 @@ void note_interrupt(int) { interrupted = 1; }
 // The views of one screen, as many lines as it has.
 class Pages {
  public:
-  // What was shown stays the page that is shown.
+  // The page that was shown stays the one that is shown.
   void fill(const std::string& text) {
     const TerminalSize size = size_of_terminal(STDOUT_FILENO);
     pages_ = pages_of(varve::wrapped(text, size.columns), size.rows - std::min<std::size_t>(size.rows - 1, kFooter));

@@ -31,7 +31,7 @@ struct Salvaged {
   SalvageReport copy;
 };
 
-// Of all that there may be to copy, as far as the trees tell.
+// Counts all that there may be to copy, as far as the trees tell.
 std::uint64_t bytes_to_copy(fs::Filesystem& filesystem, const std::string& snapshot) {
   const fs::SnapshotState state = filesystem.snapshots();
   const auto found = std::ranges::find(state.snapshots, snapshot, &fs::SnapshotFacts::name);

@@ -120,7 +120,7 @@ Result<Descriptor> lock_alone(const std::string& directory) {
   return Error(errc_from_errno(errno), fmt::format("{}: {}", directory, errno_text()));
 }
 
-// What the streams of one file are received in.
+// The streams of one file are received in it.
 struct Directory {
   std::string path, mount;
 };

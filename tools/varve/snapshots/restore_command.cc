@@ -69,7 +69,7 @@ Result<std::string> path_then(send::Restorer& restorer, const std::string& direc
   return is_behind_links ? followed : direct;
 }
 
-// What was left alone, and why. Empty: nothing.
+// Says what was left alone, and why. Empty: nothing.
 std::string left_alone(const send::Restored& restored) {
   std::string left;
   for (const std::string& path : restored.left)

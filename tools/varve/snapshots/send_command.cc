@@ -61,7 +61,7 @@ Result<send::Sent> send_all(const compare::Ask& ask, const send::Begin& begin, c
   return send::Sender(ask, Serial{begin.base->serial}, after, sink).send(begin);
 }
 
-// Of all of a snapshot, about; 0: not known.
+// Estimates how much a whole snapshot takes; 0: that is not known.
 Result<std::uint64_t> bytes_to_send(SnapshotSource& source, const send::Begin& begin) {
   if (begin.base) return std::uint64_t{0};
   return source.data_bytes(Serial{begin.snapshot.serial});

@@ -19,7 +19,6 @@
 #include "control/request_json.h"
 #include "format/snapshot.h"
 #include "fs/filesystem.h"
-#include "lease/leased_device.h"
 #include "varve/command.h"
 #include "varve/observe/status_text.h"
 #include "varve/snapshots/diff_command.h"
@@ -27,6 +26,7 @@
 #include "varve/snapshots/snapshot_choice.h"
 #include "varve/volume/kernel_wait.h"
 #include "varve/volume/mount_client.h"
+#include "varve/volume/own_mount.h"
 
 namespace varve::tool {
 
@@ -96,32 +96,19 @@ class MountedTarget final : public SnapshotTarget {
 
 class ImageTarget final : public SnapshotTarget {
  public:
-  // `looks`: nothing is written, not even a recovery.
-  Status open(const std::string& path, bool looks) {
-    const auto access = looks ? io::Access::read_only : io::Access::read_write;
-    device_ = TRY(lease::LeasedDevice::open(path, {.access = access}, {"varve snapshot", ""}));
-    fs::Options options;
-    options.read_only = looks;
-    options.cleaner = false;  // nothing but what is asked for
-    filesystem_ = TRY(fs::Filesystem::mount(*device_, options));
-    return {};
-  }
+  explicit ImageTarget(OwnMount mount) : mount_(std::move(mount)) {}
   Status change(const Change& change) override {
-    fs::Operation operation(filesystem_->engine(), {});
-    const Status done = fs::block_on(operation, [&] { return filesystem_->change_snapshot(operation, change); });
+    fs::Operation operation(mount_.filesystem().engine(), {});
+    const Status done = fs::block_on(operation, [&] { return mount_.filesystem().change_snapshot(operation, change); });
     if (done.ok()) return {};
-    return Error(done.error().code(), fmt::format("{}: {}", device_->name(), done.error().message()));
+    return Error(done.error().code(), fmt::format("{}: {}", mount_.name(), done.error().message()));
   }
-  Result<Json> list() override { return control::to_json(filesystem_->snapshots()); }
-  std::string damage() override { return filesystem_->status().snapshots.damage; }
-  Status close() override {
-    TRY(filesystem_->unmount());
-    return device_->release();
-  }
+  Result<Json> list() override { return control::to_json(mount_.filesystem().snapshots()); }
+  std::string damage() override { return mount_.filesystem().status().snapshots.damage; }
+  Status close() override { return mount_.close(); }
 
  private:
-  std::unique_ptr<lease::LeasedDevice> device_;
-  std::unique_ptr<fs::Filesystem> filesystem_;
+  OwnMount mount_;
 };
 
 enum class Use : std::uint8_t { looks, changes };
@@ -134,15 +121,13 @@ Result<std::unique_ptr<SnapshotTarget>> target_of(const std::string& path, Use u
     TRY(client.snapshots());  // other filesystems may know the ioctl
     return std::unique_ptr<SnapshotTarget>(std::make_unique<MountedTarget>(std::move(client)));
   }
-  auto image = std::make_unique<ImageTarget>();
-  TRY(image->open(place.source, use == Use::looks));
-  return std::unique_ptr<SnapshotTarget>(std::move(image));
+  OwnMount mount = TRY(OwnMount::open(place.source, "varve snapshot", use == Use::looks));
+  return std::unique_ptr<SnapshotTarget>(std::make_unique<ImageTarget>(std::move(mount)));
 }
 
 // Would it go well? Of a filesystem that is not mounted, which is not opened for writing only to be told no.
 Status foresee(const std::string& path, const std::vector<Change>& changes) {
-  ImageTarget image;
-  TRY(image.open(path, true));
+  ImageTarget image(TRY(OwnMount::open(path, "varve snapshot", true)));
   const auto state = image.list();
   TRY(image.close());
   if (!state.ok()) return state.error();

@@ -27,7 +27,7 @@ struct VersionsArguments {
   bool json = false;
 };
 
-// What snapshots that follow one another have alike.
+// Snapshots that follow one another have this alike.
 struct Version {
   bool exists = false;
   struct stat status {};

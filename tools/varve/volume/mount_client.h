@@ -38,7 +38,7 @@ class MountClient {
   Result<compare::Answer> ask(const compare::Question& question);  // about snapshots
   Result<Json> history();  // control/request_json.h
   Status checkpoint();           // returns when it is settled
-  // Of these bytes of the device: how many. Only what is free as a whole segment within them.
+  // Returns how many bytes of this range of the device were trimmed: whole segments that are free within it.
   Result<std::uint64_t> trim(std::uint64_t start, std::uint64_t length);
   Status tune(const std::string& setting);  // "name=value"; Errc::invalid with the daemon's words
 

@@ -1,4 +1,4 @@
-// What the owners on a map are called.
+// Finds names for the owners on a map.
 #pragma once
 
 #include <map>
