@@ -32,6 +32,7 @@ class SystemClock : public Clock {
     const Timestamp time = read(CLOCK_MONOTONIC);
     return static_cast<std::uint64_t>(time.seconds * kSecond + time.nanoseconds);
   }
+  std::uint64_t ageing_ns() override { return boot_time_ns(); }
 
  private:
   static constexpr std::int64_t kSecond = 1'000'000'000;

@@ -21,6 +21,8 @@ class Clock {
   virtual ~Clock() = default;
   virtual Timestamp now() = 0;
   virtual std::uint64_t monotonic_ns() = 0;
+  // Monotonic, and also passes while the machine sleeps: for ages.
+  virtual std::uint64_t ageing_ns() { return monotonic_ns(); }
   // What the kernel's clock for file times has shown: from now on now() is not behind it. Thread-safe, as all of it.
   virtual void not_before(Timestamp) {}
 

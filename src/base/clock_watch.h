@@ -7,9 +7,6 @@
 
 namespace varve {
 
-// Monotonic, and also passes while the machine sleeps: for ages. Of a test's clock it is what that has. Any thread.
-std::uint64_t ageing_ns(Clock& clock);
-
 class ClockWatch {
  public:
   static constexpr std::int64_t kLeastSeconds = 5;  // what is less nobody needs to know; clocks that are kept right move by less

@@ -18,7 +18,7 @@ struct Mount {
 };
 
 // Those of this process's mount namespace, the oldest first. Looks at no mount point, since that may be dead.
-std::vector<Mount> mounts();
+std::vector<Mount> mounts(const std::string& of = "/proc/self/mountinfo");
 
 // A line of /proc/self/mountinfo; none: it is not one.
 std::optional<Mount> parse_mount(const std::string& line);

@@ -16,8 +16,8 @@
 namespace varve::checkpoint {
 
 Checkpoints::Checkpoints(const CheckpointParts& parts)
-    : parts_(parts), settled_(parts.superblocks.found().serial.v), node_head_(parts.superblocks.found().node_head.rest) {
-  parts.log.note_settled(settled());
+    : parts_(parts), node_head_(parts.superblocks.found().node_head.rest) {
+  parts.log.note_settled(parts.superblocks.found().serial);
 }
 
 Status Checkpoints::make(const CheckpointRequest& request) {
@@ -48,6 +48,8 @@ Status Checkpoints::make_one(const CheckpointRequest& request) {
   parts_.protection.tell_who_lost_them();
   return {};
 }
+
+Serial Checkpoints::settled() const { return parts_.log.settled(); }
 
 Serial Checkpoints::next() const {
   const bool is_running = running_.load();  // asked first: one that ends just now counts as settled
@@ -99,8 +101,7 @@ void Checkpoints::leave() {
 }
 
 void Checkpoints::note_settled(Serial serial) {
-  INVARIANT(serial.v == settled_.load() + 1);
-  settled_ = serial.v;
+  INVARIANT(serial == settled() + 1);
   parts_.log.note_settled(serial);
 }
 

@@ -104,7 +104,7 @@ class Checkpoints {
   // Errc::read_only, or what went wrong: then the filesystem is read-only.
   Status make(const CheckpointRequest& request) EXCLUDES(mutex_);
   bool running() const { return running_.load(std::memory_order_relaxed); }
-  Serial settled() const { return Serial{settled_.load()}; }
+  Serial settled() const;
   format::LifetimeCounters lifetime() const;  // of all mounts together
   // Of the first checkpoint that begins from now on: one that is under way may have frozen already.
   Serial next() const;
@@ -123,7 +123,7 @@ class Checkpoints {
   // For want of space: nothing is to be released. Waiters are told when the last segment that is being discarded has come.
   void note_pointless_round();
   // How often space has been looked for so far: those times, and checkpoints.
-  std::uint64_t rounds() const { return settled_.load() + pointless_rounds_.load(); }
+  std::uint64_t rounds() const { return settled().v + pointless_rounds_.load(); }
 
   // --- for a Checkpoint ---
   const format::Run& node_head() const { return node_head_; }  // where the next one's nodes go
@@ -140,7 +140,7 @@ class Checkpoints {
   const CheckpointParts parts_;
   Mutex mutex_;  // of threads that write superblocks, and first look what is in them
   std::atomic<bool> running_{false}, epoch_due_{false}, evacuation_was_cut_{false};
-  std::atomic<std::uint64_t> settled_, pointless_rounds_{0}, log_blocks_at_freeze_{0};
+  std::atomic<std::uint64_t> pointless_rounds_{0}, log_blocks_at_freeze_{0};
   std::function<void()> epoch_due_call_;
   format::Run node_head_;  // of the thread that makes them
 };

@@ -1,10 +1,8 @@
 #include "checkpoint/protection.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "base/invariant.h"
@@ -264,8 +262,10 @@ void Protection::note_kept(const snapshots::SnapshotList& list, const Decision& 
   const std::vector<snapshots::RetentionRule> rules = settings.rules.empty() ? std::vector<snapshots::RetentionRule>(1) : settings.rules;
   Kept kept{std::vector<std::uint64_t>(rules.size()), 0};
   kept.by_rule.front() += decision.makes_one;
+  std::vector<Serial> leaving = decision.leaving;
+  std::ranges::sort(leaving);
   for (const format::SnapshotItem* const item : automatic_of(list)) {
-    if (std::ranges::find(decision.leaving, item->serial) != decision.leaving.end()) continue;
+    if (std::ranges::binary_search(leaving, item->serial)) continue;
     const std::int64_t age = std::max<std::int64_t>(ages_.seconds(*item), 0);
     ++kept.by_rule[snapshots::rule_for(age, rules)];
     kept.oldest_s = std::max(kept.oldest_s, static_cast<std::uint64_t>(age));

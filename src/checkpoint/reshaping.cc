@@ -5,7 +5,6 @@
 #include "checkpoint/checkpoints.h"
 #include "checkpoint/sealer.h"
 #include "device/faults.h"
-#include "format/map_record.h"
 #include "log/log.h"
 #include "tree/trees.h"
 

@@ -30,6 +30,11 @@ tree::BlockEntry& entry_of(const changes::PendingBlock& block) {
   return *entry;
 }
 
+// By the places in files.
+void sort_by_place(std::vector<changes::PendingPtr>& blocks) {
+  std::ranges::sort(blocks, {}, [](const changes::PendingPtr& block) { return std::pair(block->owner->ino, block->block); });
+}
+
 }  // namespace
 
 void Sealer::collect() {
@@ -41,10 +46,6 @@ void Sealer::collect() {
   INVARIANT(std::accumulate(groups_.begin(), groups_.end(), std::size_t{0}, [](std::size_t sum, const Payload& group) {
               return sum + group.size();
             }) == unsealed().payload_bytes() >> kBlockShift);
-  for (Payload& blocks : groups_)
-    std::sort(blocks.begin(), blocks.end(), [](const changes::PendingPtr& a, const changes::PendingPtr& b) {
-      return std::pair(a->owner->ino, a->block) < std::pair(b->owner->ino, b->block);
-    });
 }
 
 void Sealer::settle_address(changes::PendingBlock& block, BlockAddr address) {
@@ -110,7 +111,7 @@ void Sealer::put_in_chain() {
     inline_.insert(inline_.end(), blocks.begin(), blocks.end());
     blocks.clear();
   }
-  std::ranges::sort(inline_, {}, [](const changes::PendingPtr& block) { return std::pair(block->owner->ino, block->block); });
+  sort_by_place(inline_);
 }
 
 void Sealer::write_to_heads(bool commit) {
@@ -119,6 +120,7 @@ void Sealer::write_to_heads(bool commit) {
   for (unsigned group = 0; group < groups_.size(); ++group) {
     Payload& blocks = groups_[group];
     if (blocks.empty()) continue;
+    sort_by_place(blocks);
     const bool rides = blocks.size() < least && inline_.size() + blocks.size() <= inline_max;
     if (rides || !place_group(group, blocks)) inline_.insert(inline_.end(), blocks.begin(), blocks.end());
   }
@@ -244,19 +246,19 @@ log::ChunkStamp Sealer::stamp() const { return {parts_.log_clock.now(), parts_.s
 
 Lsn Sealer::write_at(const log::ChunkPlace& place, std::span<const std::byte> records, bool commit) {
   if (place.is_among_gaps) parts_.space.note_thin(place.address);
-  return parts_.log.write_chunk(place, records, payload_,
-                                  stamp(),
-                                  {commit, unsealed().since_ns()}, reactor_);
+  return parts_.log.write_chunk(place, records, payload_, stamp(), {commit, unsealed().since_ns()}, reactor_);
 }
 
 Status Sealer::write_chunk(Lsn& lsn, bool in_chain, bool commit) {
   for (changes::InodeDelta* delta : unsealed().deltas()) encode_inode(*delta);
   if (parts_.faults.read_only()) return parts_.faults.refusal();  // an invariant was found broken
   if (in_chain) TRY(write_carriers());
-  // Cleared ranges come before maps of the same file: encode_inode has put them.
-  encode_maps(placed_, records_, true);
-  measured_ = records_;
-  encode_maps(inline_, measured_, false);
+  if (!in_chain || !placed_.empty()) {  // else the carriers have measured what there is
+    // Cleared ranges come before maps of the same file: encode_inode has put them.
+    encode_maps(placed_, records_, true);
+    measured_ = records_;
+    encode_maps(inline_, measured_, false);
+  }
   INVARIANT(measured_.size() <= unsealed().reserved_records());  // what each operation said when it was let in
   if (parts_.faults.read_only()) return parts_.faults.refusal();  // that one, or one of a carrier
   const auto header_blocks = format::chunk_header_blocks(measured_.size());

@@ -32,6 +32,7 @@
 #include "daemon/memory_plan.h"
 #include "daemon/mount_point.h"
 #include "daemon/server.h"
+#include "fs/snapshot_looks.h"
 #include "fuse/operations/session.h"
 #include "fuse/transport/device_transport.h"
 #include "io/holding_device.h"
@@ -78,11 +79,15 @@ std::shared_ptr<fuse::LargeMemory> protect_process(const MountOptions& options, 
 Result<std::unique_ptr<io::BlockDevice>> open_when_free(const std::string& source, const io::OpenOptions& options) {
   constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
   constexpr int kLooks = 250;
-  for (int looks = 0;; ++looks) {
-    auto device = remote::open_device(source, options);
-    if (looks == kLooks || !device.fails_with(Errc::in_use) || control::find_mount_of(source)) return device;
+  io::OpenOptions look = options;
+  look.names_holder = false;
+  for (int looks = 0; looks < kLooks; ++looks) {
+    auto device = remote::open_device(source, look);
+    if (!device.fails_with(Errc::in_use)) return device;
+    if (control::find_mount_of(source)) break;
     std::this_thread::sleep_for(kBetweenLooks);
   }
+  return remote::open_device(source, options);
 }
 
 // From now on what the host has no room for is held. Not at the mount, which is read-only then: nothing waits for it yet.
@@ -187,7 +192,7 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   settings.read_ahead_bytes = server.read_ahead_bytes();
   settings.snapshots_dir = options.fs.snapshot.empty() ? options.snapshots_dir : "";
   settings.shows_snapshots_dir = options.show_snapshots;
-  const bool has_snapshots = !settings.snapshots_dir.empty() && !mount->fs->snapshots().snapshots.empty();
+  const bool has_snapshots = !settings.snapshots_dir.empty() && fs::snapshot_news(*mount->fs).newest;
   settings.wishes.allow_idmap = ::geteuid() == 0;  // the kernel lets nobody else map a mount of a user's
   settings.wishes.ask_opens = mount->fs->may_have_protected_files() || has_snapshots;
   mount->session = std::make_unique<fuse::Session>(*mount->fs, *mount->transport, std::move(settings),
@@ -238,7 +243,7 @@ End wait_for_end(Mount& mount, const MountOptions& options, Lifetime& lifetime) 
 // In 0.1.0 that folder had another name.
 void tell_snapshots(const Mount& mount) {
   const fuse::SessionSettings& settings = mount.session->settings();
-  if (settings.snapshots_dir.empty() || mount.fs->snapshots().snapshots.empty()) return;
+  if (settings.snapshots_dir.empty() || !fs::snapshot_news(*mount.fs).newest) return;
   spdlog::info("snapshots are shown in {}/{} (snapshots_dir=NAME gives that folder another name; in 0.1.0 it was .snapshots)",
                settings.mount_point, settings.snapshots_dir);
 }

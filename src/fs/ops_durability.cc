@@ -113,7 +113,6 @@ SnapshotState Filesystem::snapshots() const {
   SnapshotState state;
   for (const format::SnapshotItem& item : store.snapshots().list()) state.snapshots.push_back(facts_of(item));
   state.giving_back = store.snapshots().deletion_is_left();
-  state.changed = store.snapshots().news().changed;
   const Gate::Pass pass(store.gate());
   state.held_blocks = store.trees().view().tables.held_blocks;
   state.data_blocks = store.trees().view().data_blocks;

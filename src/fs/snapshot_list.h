@@ -25,7 +25,6 @@ struct SnapshotState {
   std::uint64_t automatic_blocks = 0;    // of these, what goes when the room is needed; at least
   bool giving_back = false;              // what deleted ones held
   std::uint64_t data_blocks = 0;         // of the files of the newest state
-  Timestamp changed;                     // when one was made, named or deleted, as far as this mount knows
 };
 
 }  // namespace varve::fs

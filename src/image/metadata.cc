@@ -5,9 +5,9 @@
 
 #include "base/buffer.h"
 #include "check/kept_trees.h"
+#include "format/codec.h"
 #include "format/image_mark.h"
 #include "format/snapshot.h"
-#include "format/superblock_ring.h"
 #include "image/tree_copy.h"
 #include "io/patient_read.h"
 #include "log/recovery.h"
@@ -101,7 +101,7 @@ Status Copy::copy_trees() {
     constexpr std::size_t kCrcAt = 8;  // of the root: flags, level and address come before it
     const auto root = key.kind == format::ItemKind::snapshot ? roots_.find(key.offset) : roots_.end();
     if (root == roots_.end()) return;
-    for (unsigned i = 0; i < 4; ++i) value[kCrcAt + i] = static_cast<std::byte>(root->second >> (8 * i));
+    format::Writer(value.subspan(kCrcAt)).put(root->second);
   };
   tables_crc_ = TRY(trees_.copy(super_.snapshots.root, {TreeId::snapshots, super_.snapshots.level}, edit));
   TRY(trees_.copy(super_.reverse_map, {TreeId::reverse_map, format::reverse_map_shape(super_.device_blocks).root_level()}));
@@ -176,7 +176,7 @@ Status Copy::copy_superblock(BlockAddr place) {
 
 Status Copy::copy_superblocks() {
   if (super_.area)
-    for (std::uint64_t i = 0; i < super_.area.slots; ++i) TRY(copy_superblock(super_.area.start + i * super_.area.slot_blocks));
+    for (std::uint64_t number = 1; number <= super_.area.slots; ++number) TRY(copy_superblock(super_.area.place_of(number)));
   TRY(copy_superblock(BlockAddr{0}));
   return copy_superblock(BlockAddr{super_.device_blocks - 1});
 }

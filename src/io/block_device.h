@@ -132,6 +132,7 @@ enum class Access : std::uint8_t { read_only, read_write };
 struct OpenOptions {
   Access access = Access::read_write;
   bool exclusive = true;       // lock against other Varve processes; O_EXCL probe on block devices
+  bool names_holder = true;    // of a device in use: for that all open files of all processes are looked at
   bool force_threads = false;  // not by the reactor's ring; also by environment VARVE_IO=threads
   bool buffered = false;       // no O_DIRECT; also by environment VARVE_IO_BUFFERED=1
   unsigned patience_s = 30;    // network: how long a connection may be away, or an answer take, before the device has failed

@@ -22,11 +22,11 @@ namespace varve::io {
 
 namespace {
 
-Error in_use(const struct stat& status, const std::string& path) {
+Error in_use(const struct stat& status, const std::string& path, bool names_holder = true) {
   const std::string user = user_of(status);
   if (user == "swap") return Error(Errc::in_use, fmt::format("{} is in use as swap: swapoff it first", path));
   if (!user.empty()) return Error(Errc::in_use, fmt::format("{} is mounted at {}: unmount it first", path, user));
-  if (const auto holders = holders_of(status); !holders.empty()) {
+  if (const auto holders = names_holder ? holders_of(status) : std::vector<Holder>(); !holders.empty()) {
     const Holder& first = holders.front();
     const std::string end = first.directory.empty() ? "stop that first" : fmt::format("`varve umount --pid {}` ends it", first.pid);
     return Error(Errc::in_use, fmt::format("{} is in use by {}: {}", path, describe(first), end));
@@ -36,7 +36,7 @@ Error in_use(const struct stat& status, const std::string& path) {
                                          path));
 }
 
-Status lock(int fd, const struct stat& status, const std::string& path, bool writable) {
+Status lock(int fd, const struct stat& status, const std::string& path, bool writable, bool names_holder) {
   int result;
   if (S_ISBLK(status.st_mode)) {
     struct flock whole {};
@@ -47,7 +47,7 @@ Status lock(int fd, const struct stat& status, const std::string& path, bool wri
     result = ::flock(fd, (writable ? LOCK_EX : LOCK_SH) | LOCK_NB);
   }
   if (result == 0) return {};
-  if (errno == EWOULDBLOCK || errno == EACCES) return in_use(status, path);
+  if (errno == EWOULDBLOCK || errno == EACCES) return in_use(status, path, names_holder);
   return Error(Errc::unsupported, fmt::format("{}: cannot be locked against a second use ({}): move it to a filesystem "
                                               "with file locks",
                                               path, errno_text()));
@@ -163,8 +163,8 @@ Status check_unclaimed(const struct stat& status, const std::string& path) {
   return {};  // whatever else is wrong, opening it in earnest will say
 }
 
-Result<Certainty> lock_exclusively(int fd, const struct stat& status, const std::string& path, bool writable) {
-  TRY(lock(fd, status, path, writable));
+Result<Certainty> lock_exclusively(int fd, const struct stat& status, const std::string& path, bool writable, bool names_holder) {
+  TRY(lock(fd, status, path, writable, names_holder));
   const Stack stack = stack_of(status, path);
   TRY(check_below(stack, writable));
   const Certainty certainty = TRY(check_beside(stack, writable));

@@ -38,7 +38,7 @@ enum class Certainty {
 
 // Locks the opened file until it is closed, then looks for uses of the same storage under other names: through loop devices, the
 // image below a loop device. Each user locks before it looks, so that of two at a time at least one sees the other. Errc::in_use
-// with the user's name; Errc::unsupported where the filesystem has no locks.
-Result<Certainty> lock_exclusively(int fd, const struct stat& status, const std::string& path, bool writable);
+// with the user's name, if `names_holder`; Errc::unsupported where the filesystem has no locks.
+Result<Certainty> lock_exclusively(int fd, const struct stat& status, const std::string& path, bool writable, bool names_holder = true);
 
 }  // namespace varve::io

@@ -70,13 +70,7 @@ bool is_varve(pid_t pid) {
   return plain == "varve" || plain.ends_with(".varve");
 }
 
-std::vector<Mount> mounts_of(pid_t pid) {
-  std::ifstream table(way_of(pid, "mountinfo"));
-  std::vector<Mount> found;
-  for (std::string line; std::getline(table, line);)
-    if (auto mount = parse_mount(line)) found.push_back(std::move(*mount));
-  return found;
-}
+std::vector<Mount> mounts_of(pid_t pid) { return mounts(way_of(pid, "mountinfo")); }
 
 bool is_varve(const Mount& mount) { return mount.type == "fuse.varve" || mount.type == "fuseblk.varve"; }
 

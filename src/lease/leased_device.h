@@ -15,7 +15,6 @@
 #include "base/mutex.h"
 #include "io/block_device.h"
 #include "lease/keeper.h"
-#include "remote/open_device.h"
 
 namespace varve::lease {
 

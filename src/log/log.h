@@ -67,8 +67,8 @@ class Log {
   // They are told by this call, never by write_chunk(), which holds the gate closed: to be repeated after that.
   void give_up();
   // The newest checkpoint that has settled: the headers of chunks say so from now on.
-  void note_settled(Serial serial) { settled_.store(serial.v, std::memory_order_relaxed); }
-  Serial settled() const { return Serial{settled_.load(std::memory_order_relaxed)}; }
+  void note_settled(Serial serial) { settled_.store(serial.v); }
+  Serial settled() const { return Serial{settled_.load()}; }
   // What the next chunks carry.
   std::uint64_t epoch() const { return epoch_; }
   // What the superblocks must allow before there are any.

@@ -136,7 +136,8 @@ Result<io::OpenFile> open_file(const std::string& path, const io::OpenOptions& o
   if (::fstat(file.fd, &status) != 0) return open_error(path, !file.read_only);
   TRY(check_kind(status, path));  // again: the name may have changed hands
   if (!file.read_only) TRY(check_writable(file.fd, status, path));
-  const auto certainty = options.exclusive ? TRY(io::lock_exclusively(file.fd, status, path, !file.read_only)) : io::Certainty::unsure;
+  const auto certainty = options.exclusive ? TRY(io::lock_exclusively(file.fd, status, path, !file.read_only, options.names_holder))
+                                           : io::Certainty::unsure;
   const bool direct = file.geometry.direct;
   file.geometry = TRY(io::geometry_of(file.fd, status, path, !file.read_only));
   file.geometry.direct = direct;

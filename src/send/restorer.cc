@@ -327,11 +327,11 @@ bool Restorer::is_one_file(const std::string& one, const std::string& other) con
 
 Status Restorer::link(const std::string& from, const std::string& path, bool replaces) {
   const Spot source = spot_to_change(from), spot = spot_to_change(path);
-  const std::string beside = below(parent_of(path), ".varve-restore-link");
+  constexpr const char* kName = ".varve-restore-link";
+  const std::string beside = below(parent_of(path), kName);
   if (is_one_file(from, beside)) TRY(remove(beside, false));  // by an interruption
   const auto make = [&] {
-    const int directory = spot.directory.get();
-    return ::linkat(source.directory.get(), source.name.c_str(), directory, spot_of(root_.get(), beside).name.c_str(), 0);
+    return ::linkat(source.directory.get(), source.name.c_str(), spot.directory.get(), kName, 0);
   };
   const Unlocked file(source.directory.get(), source.name);  // what is immutable gets no names
   if (unlocking_directory(spot.directory.get(), make) != 0) return errno == EEXIST ? in_the_way(beside) : failed("linking", path);

@@ -21,7 +21,7 @@ bool is_credible(const Timestamp& made, const Timestamp& now) { return made.seco
 
 SnapshotAges::SnapshotAges(Clock& clock) : clock_(clock), began_seconds_(passed_seconds()), began_(clock.now()) {}
 
-std::int64_t SnapshotAges::passed_seconds() { return static_cast<std::int64_t>(ageing_ns(clock_) / 1'000'000'000); }
+std::int64_t SnapshotAges::passed_seconds() { return static_cast<std::int64_t>(clock_.ageing_ns() / 1'000'000'000); }
 
 void SnapshotAges::note_made(Serial serial) { ages_[serial.v] = {0, passed_seconds(), true}; }
 

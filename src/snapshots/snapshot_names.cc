@@ -1,6 +1,5 @@
 #include "snapshots/snapshot_names.h"
 
-#include <utility>
 #include <vector>
 
 namespace varve::snapshots {

@@ -38,15 +38,18 @@ class FullHost : public ::testing::Test {
     ASSERT_TRUE(make_image(memory_, {}).ok());
     device_ = std::make_unique<CrashDevice>(memory_);
     faulty_ = std::make_unique<FaultDevice>(*device_);
+    mount(with_threads(test_options(clock_, random_)));
+    kept_ = make("/kept");
+    ASSERT_TRUE(fixture_->write(kept_, 0, pattern_bytes(1, 0, 100'000)).ok());
+    ASSERT_TRUE(sync().ok());
+  }
+  void mount(const fs::Options& options) {
     holding_ = std::make_unique<io::HoldingDevice>(*faulty_, io::HoldingTimes{200us, 1ms, 10ms});
-    fixture_ = std::make_unique<FsFixture>(*holding_, with_threads(test_options(clock_, random_)));
+    fixture_ = std::make_unique<FsFixture>(*holding_, options);
     ASSERT_TRUE(fixture_->mount().ok());
     ASSERT_TRUE(holding_->begin([this](io::HoldingDevice::News news) {
       fixture_->fs().set_host_full(news != io::HoldingDevice::News::over);
     }).ok());
-    kept_ = make("/kept");
-    ASSERT_TRUE(fixture_->write(kept_, 0, pattern_bytes(1, 0, 100'000)).ok());
-    ASSERT_TRUE(sync().ok());
   }
   void TearDown() override {
     holding_->forget_listener();
@@ -195,17 +198,11 @@ TEST_F(FullHost, AnUnmountDoesNotWaitForEver) {
 }
 
 TEST_F(FullHost, AnUnmountWaitsForRoom) {
-  fixture_->options().host_patience_ms = 600'000;
   holding_->forget_listener();
   fixture_.reset();
-  holding_ = std::make_unique<io::HoldingDevice>(*faulty_, io::HoldingTimes{200us, 1ms, 10ms});
   fs::Options options = with_threads(test_options(clock_, random_));
   options.host_patience_ms = 600'000;
-  fixture_ = std::make_unique<FsFixture>(*holding_, options);
-  ASSERT_TRUE(fixture_->mount().ok());
-  ASSERT_TRUE(holding_->begin([this](io::HoldingDevice::News news) {
-    fixture_->fs().set_host_full(news != io::HoldingDevice::News::over);
-  }).ok());
+  mount(options);
   write_in_vain();
   auto unmounted = std::async(std::launch::async, [this] { return fixture_->fs().unmount(); });
   wait_until([this, told = faulty_->hits()] { return faulty_->hits() > told + 5; });

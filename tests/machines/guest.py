@@ -18,6 +18,7 @@ MARK = "@guest "
 SCRATCH = "/var/tmp"
 PATIENCE = 3600  # seconds for one check: more than any takes that does not hang, on a busy machine without KVM
 
+MODULES = "virtio_pci virtio_mmio virtio_blk virtio_rng crc32c_generic ext4 fuse loop overlay tun".split()
 PASSED, FAILED, NOT_POSSIBLE = "passed", "failed", "not possible"
 
 
@@ -42,7 +43,7 @@ def start_system():
     for name, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
         if not os.path.lexists(f"/dev/{name}"):
             os.symlink(target, f"/dev/{name}")
-    for module in ("virtio_pci", "virtio_mmio", "virtio_blk", "virtio_rng", "crc32c_generic", "ext4", "fuse", "loop", "overlay", "tun"):
+    for module in MODULES:
         subprocess.run(["modprobe", "-q", module])
     Path("/proc/sys/kernel/printk").write_text("1")
     end = time.monotonic() + 60

@@ -10,12 +10,13 @@ import subprocess
 from pathlib import Path
 
 import debian
+import guest
 from debian import PLACE, ROOT, NotToBeHad, output_of
 
 # All that tests/mount runs is here, but for the programs of which guests have no time.
 TOOLS = ("python3 mount util-linux fuse3 kmod dash bash coreutils diffutils findutils grep sed tar gawk attr acl e2fsprogs procps libc-bin login "
          "base-files gzip strace").split()
-MODULES = "virtio_pci virtio_mmio virtio_blk virtio_rng ext4 crc32c_generic fuse loop overlay tun rtc_pl031".split()
+MODULES = [*guest.MODULES, "rtc_pl031"]
 USELESS = "usr/share/doc usr/share/man usr/share/locale usr/share/info usr/share/i18n usr/share/perl usr/share/zoneinfo usr/share/terminfo".split()
 PROGRAMS = {  # and where they are installed
     "varve": ("usr/bin/varve",), "umount.fuse.varve": ("usr/sbin/umount.fuse.varve",),

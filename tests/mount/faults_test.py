@@ -67,7 +67,7 @@ class Faults(unittest.TestCase):
         with open(image.dir / "kept0", "rb") as file, self.assertRaises(OSError) as caught:
             os.fsync(file.fileno())
         self.assertEqual(caught.exception.errno, errno.ENOSPC)
-        found = json.loads(command(BIN / "varve", "doctor", "--json", image.dir, check=False).stdout)
+        found = image.findings()
         said = [f["advice"] for f in found if f["subject"] in ("mount", "host")]
         self.assertEqual(len(said), 2, found)
         for advice in (*said, reason):
@@ -130,7 +130,7 @@ class Faults(unittest.TestCase):
         self.assertTrue(status["host"]["full"], status["host"])
         self.assertGreater(status["host"]["held_bytes"], 0)
         self.assertIn("changes are refused", command(BIN / "varve", "status", "-s", image.dir).stdout)
-        found = json.loads(command(BIN / "varve", "doctor", "--json", image.dir, check=False).stdout)
+        found = image.findings()
         advice = [one["advice"] for one in found if one["subject"] == "room on the host"]
         self.assertEqual(len(advice), 1, found)
         self.assertIn("make room", advice[0])

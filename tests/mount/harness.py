@@ -248,6 +248,10 @@ class Image:
     def status(self):
         return json.loads(command(BIN / "varve", "status", "--json", self.dir).stdout)
 
+    def findings(self):
+        """Of varve doctor, whatever it thinks of them."""
+        return json.loads(command(BIN / "varve", "doctor", "--json", self.dir, check=False).stdout)
+
     def fsck(self, *options, expect=(0,)):
         done = command(BIN / "fsck.varve", "-n", "-f", *options, self.path, check=False, timeout=600)
         if done.returncode not in expect:

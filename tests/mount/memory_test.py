@@ -335,9 +335,8 @@ class DefaultBound(Logged):
     def limit(self):
         return self.image.status()["memory"]["memory_limit_bytes"]
 
-    def doctor(self, *words):
-        found = json.loads(command(BIN / "varve", "doctor", "--json", self.dir, check=False).stdout)
-        return [f"{f['grade']}: {f['text']}" for f in found if f["subject"] == "memory"]
+    def doctor(self):
+        return [f"{f['grade']}: {f['text']}" for f in self.image.findings() if f["subject"] == "memory"]
 
     def mount_in(self, group, options):
         command("sh", "-c", 'echo $$ > "$1"; shift; exec "$@"', "sh", group.path / "cgroup.procs",

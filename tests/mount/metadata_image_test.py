@@ -68,9 +68,7 @@ class MetadataImage(SnapshotTest):
         varve("checkpoint", self.dir)
         for i in range(50):
             (self.dir / f"confidential late {i}").write_bytes(self.secret * 10)
-        file = os.open(self.dir, os.O_RDONLY)
-        os.fsync(file)
-        os.close(file)
+        fsync_directory(self.dir)
         self.image.kill()
         self.image.umount()
         plain = self.make(self.image.path)

@@ -14,19 +14,11 @@ import threading
 from harness import *
 from system_calls import *
 
-FS_IOC_GETFLAGS, FS_IOC_GETFSLABEL, FS_IOC_SETFSLABEL = 0x80086601, 0x81009431, 0x41009432
+FS_IOC_GETFSLABEL, FS_IOC_SETFSLABEL = 0x81009431, 0x41009432
 FS_IOC_FIEMAP, FITRIM, FS_IOC_GETVERSION = 0xC020660B, 0xC0185879, 0x80087601
 IMMUTABLE, APPEND, NODUMP, NOATIME = 0x10, 0x20, 0x40, 0x80
 AT_EMPTY_PATH = 0x1000
 STATX_BTIME = 0x800
-
-
-def get_flags(path):
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        return struct.unpack("l", fcntl.ioctl(fd, FS_IOC_GETFLAGS, bytes(8)))[0]
-    finally:
-        os.close(fd)
 
 
 def birth_time(path):

@@ -13,7 +13,6 @@ from snapshot_tools import *
 from system_calls import *
 
 ROUNDS = int(os.environ.get("VARVE_RESTORE_ROUNDS", "12"))
-GETFLAGS, SETFLAGS = 0x80086601, 0x40086602
 IMMUTABLE, APPEND, NODUMP, NOATIME = 0x10, 0x20, 0x40, 0x80
 FLAGS = [0, 0, IMMUTABLE, APPEND, NODUMP, NOATIME, IMMUTABLE | NODUMP, APPEND | NOATIME]
 SIZES = [0, 1, 4095, 4096, 4097, 20487, 100_000]
@@ -25,16 +24,8 @@ ACL = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in
 
 def flags_of(fd):
     flags = array.array("L", [0])
-    fcntl.ioctl(fd, GETFLAGS, flags)
+    fcntl.ioctl(fd, FS_IOC_GETFLAGS, flags)
     return flags[0] & 0xFFFFFFFF
-
-
-def set_flags(path, flags):
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        fcntl.ioctl(fd, SETFLAGS, array.array("L", [flags]))
-    finally:
-        os.close(fd)
 
 
 def blocks_of(path):

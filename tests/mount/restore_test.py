@@ -3,24 +3,13 @@
 
 from snapshot_tools import *
 
-import array
+from system_calls import get_flags, set_flags
 
-GETFLAGS, SETFLAGS = 0x80086601, 0x40086602
 IMMUTABLE, APPEND = 0x10, 0x20
 
 
-def set_flags(path, flags):
-    file = os.open(path, os.O_RDONLY)
-    fcntl.ioctl(file, SETFLAGS, array.array("L", [flags]))
-    os.close(file)
-
-
 def flags_of(path):
-    file = os.open(path, os.O_RDONLY)
-    flags = array.array("L", [0])
-    fcntl.ioctl(file, GETFLAGS, flags)
-    os.close(file)
-    return flags[0] & (IMMUTABLE | APPEND)
+    return get_flags(path) & (IMMUTABLE | APPEND)
 
 
 class RestoreTest(MountTest):

@@ -11,7 +11,7 @@ libc.telldir.restype = ctypes.c_long
 AT_FDCWD = -100
 RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT = 1, 2, 4
 KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16
-FS_IOC_SETFLAGS = 0x40086602
+FS_IOC_GETFLAGS, FS_IOC_SETFLAGS = 0x80086601, 0x40086602
 
 
 def checked(result):
@@ -20,8 +20,16 @@ def checked(result):
     return result
 
 
-def set_flags(path, flags):
+def get_flags(path):
     fd = os.open(path, os.O_RDONLY)
+    try:
+        return struct.unpack("l", fcntl.ioctl(fd, FS_IOC_GETFLAGS, bytes(8)))[0]
+    finally:
+        os.close(fd)
+
+
+def set_flags(path, flags):
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # also of a FIFO, and of no target of a link
     try:
         fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("l", flags))
     finally:

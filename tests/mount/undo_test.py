@@ -99,7 +99,6 @@ class Versions(UndoTest):
         found = self.versions(path)
         self.assertEqual([(version["now"], len(version["snapshots"])) for version in found], [(True, 1)])
         self.assertEqual(found[0]["path"], str(path))
-        shutil.rmtree(self.dir / "none", ignore_errors=True)
         self.assertIn("it is not there, and no snapshot has it", varve("versions", self.dir / "none", expect=1).stderr)
 
     def test_where_no_snapshots_are_shown(self):

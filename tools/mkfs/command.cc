@@ -158,7 +158,7 @@ Status write(const Arguments& a, Target& target, const Made& made, World& world)
   ProgressMeter meter(world.err, !a.quiet && !a.json);
   const auto during_prewrite = [&](std::uint64_t done, std::uint64_t all) -> Status {
     if (Interruptible::asked()) return Errc::interrupted;
-    const double share = static_cast<double>(done) / static_cast<double>(all);
+    const double share = ProgressMeter::share_of(done, all);
     meter.show([&] { return fmt::format("writing zeros: {} of {} MiB ({:.0f} %)", done >> 20, all >> 20, 100 * share); }, share);
     return {};
   };

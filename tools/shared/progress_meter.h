@@ -18,6 +18,10 @@ class ProgressMeter {
   enum class Kind { none, lines, overwritten };
   using Text = std::function<std::string()>;
 
+  static double share_of(std::uint64_t done, std::uint64_t all) {
+    return all ? static_cast<double>(done) / static_cast<double>(all) : kUnknown;
+  }
+
   // On standard error, if `err` is that. `wanted`: what it shows does not stand in anybody's way.
   ProgressMeter(std::ostream& err, bool wanted);
   // `columns`: asked before each line, since a terminal may change.

@@ -19,7 +19,7 @@ bool advise(std::byte* data, int advice) {
 
 BufferPool::BufferPool(std::size_t keep_bytes, std::shared_ptr<LargeMemory> memory, std::span<std::byte> part, std::size_t page_bytes)
     : memory_(std::move(memory)), part_(part) {
-  for (unsigned shelf = 0; shelf < kSizes.size(); ++shelf) taken_[shelf] = whole_pages(kSizes[shelf], page_bytes);
+  for (unsigned shelf = 0; shelf < kSizes.size(); ++shelf) taken_[shelf] = round_up(kSizes[shelf], page_bytes);
   kept_ = counts_for(keep_bytes);
   // Giving back needs no memory.
   for (unsigned shelf = 0; shelf < shelves_.size(); ++shelf) shelves_[shelf].reserve(kept_[shelf]);

@@ -71,7 +71,7 @@ class BufferPool {
   // What a buffer for so many really takes.
   static std::size_t size_for(std::size_t bytes, std::size_t page_bytes = kernel_page_bytes()) {
     for (const std::size_t size : kSizes)
-      if (bytes <= size) return whole_pages(size, page_bytes);
+      if (bytes <= size) return round_up(size, page_bytes);
     return bytes;
   }
   std::size_t leased_bytes() const { return leased_bytes_.load(std::memory_order_relaxed); }
@@ -89,9 +89,6 @@ class BufferPool {
   void give_back(std::byte* data, unsigned shelf);
   bool retire(std::byte* large) REQUIRES(mutex_);
   std::size_t used_of_part() const REQUIRES(mutex_) { return part_.size() / kMaxBytes - unused_.size(); }
-  static std::size_t whole_pages(std::size_t bytes, std::size_t page_bytes) {
-    return (bytes + page_bytes - 1) / page_bytes * page_bytes;
-  }
   bool is_large(const std::byte* data) const { return data >= part_.data() && data < part_.data() + part_.size(); }
 
   Counts taken_;  // by the buffers of a shelf, in memory

@@ -62,7 +62,7 @@ Result<std::uint64_t> trim_in_pieces(MountClient& client, const Json& space, con
   Steps steps(io, !words.json, "what was trimmed stays so; the rest is as it was");
   for (std::uint64_t at = 0; at < all; at += piece) {
     const auto text = [&] { return fmt::format("{} of {} looked through, {} trimmed", size_text(at), size_text(all), size_text(trimmed)); };
-    TRY(steps.next(text, static_cast<double>(at) / static_cast<double>(all)));
+    TRY(steps.next(text, ProgressMeter::share_of(at, all)));
     trimmed += TRY(client.trim(at, piece + segment - kBlockSize));
   }
   return trimmed;

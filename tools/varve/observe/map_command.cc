@@ -1,4 +1,3 @@
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -8,13 +7,9 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <string_view>
 
 #include "base/json_text.h"
 #include "base/utf8.h"
-#include "control/place.h"
-#include "daemon/mount_point.h"
-#include "remote/network_name.h"
 #include "shared/terminal.h"
 #include "varve/command.h"
 #include "varve/observe/map/drawing.h"
@@ -24,7 +19,6 @@
 #include "varve/output_file.h"
 #include "varve/steps.h"
 #include "varve/volume/image_reader.h"
-#include "varve/volume/mount_client.h"
 
 namespace varve::tool {
 
@@ -44,17 +38,6 @@ struct MapArguments {
   std::string colour = "auto";
   bool json = false;
 };
-
-Result<DeviceMap> read_map(const ViewedPlace& place, const MapRequest& request) {
-  Status last;
-  for (int i = 0; i < kTriesBesideMount; ++i) {
-    auto image = TRY(place.open());
-    auto map = read_device_map(image, request);
-    if (map.ok() || place.directory.empty() || !map.fails_with(Errc::corrupt)) return map;
-    last = map.error();
-  }
-  return last.error();
-}
 
 bool wants_colours(const MapArguments& arguments, IoLayer& io) {
   if (arguments.colour != "auto") return arguments.colour == "always";
@@ -91,17 +74,16 @@ std::string title_of(const ViewedPlace& place, const Palette& palette) {
   return fmt::format("{}: {}", printable(place.directory.empty() ? place.device : place.directory), palette.title());
 }
 
-std::function<Status(double)> showing(Steps& steps) {
-  return [&steps](double share) { return steps.next([&] { return fmt::format("reading the map, {:.0f} %", 100 * share); }, share); };
-}
+using Names = std::map<Ino, std::string>;
 
-Status draw_picture(const MapArguments& arguments, const ViewedPlace& place, Aspect aspect, Steps& steps, std::ostream& out) {
+Status draw_picture(const MapArguments& arguments, const ViewedPlace& place, Aspect aspect, const Names& names, Steps& steps,
+                    std::ostream& out) {
   const PngSize size;
   const bool owners = aspect == Aspect::owner;
-  const DeviceMap map = TRY(read_map(place, {.cells = size.columns * kPngRows, .owners = owners, .advance = showing(steps)}));
+  const DeviceMap map = TRY(read_device_map(place, {.cells = size.columns * kPngRows, .owners = owners, .advance = showing(steps)}));
   steps.wipe();
   const Palette palette(map, aspect, kDistinctColours);  // a picture has no signs
-  const auto legend = palette.legend(owner_names(palette.named_owners(), place.directory));
+  const auto legend = palette.legend(names);
   const std::string picture = TRY(png_of(map, palette, legend, title_of(place, palette), size));
   TRY(write_output(arguments.png, picture, {"PNG", "\x89PNG"}));
   out << fmt::format("{}: drawn, a cell is {}\n\n", arguments.png, size_text(map.blocks_per_cell << kBlockShift));
@@ -116,18 +98,19 @@ Status draw(const MapArguments& arguments, IoLayer& io) {
   const std::size_t width = std::max<std::size_t>(size_of_terminal(STDOUT_FILENO).columns, 40);
   const std::size_t columns = arguments.columns ? arguments.columns : width - kMargin;
   const bool owners = aspect == Aspect::owner;
-  if (!arguments.png.empty()) TRY(draw_picture(arguments, place, aspect, steps, arguments.json ? io.err : io.out));
-  const DeviceMap map = TRY(read_map(place, {.cells = columns * arguments.rows, .owners = owners, .advance = showing(steps)}));
+  const DeviceMap map = TRY(read_device_map(place, {.cells = columns * arguments.rows, .owners = owners, .advance = showing(steps)}));
   steps.wipe();
+  const Palette palette(map, aspect);
+  const Names names = owner_names(arguments.json ? owners_of(map) : palette.named_owners(), place.directory);  // more than a picture needs
+  if (!arguments.png.empty()) TRY(draw_picture(arguments, place, aspect, names, steps, arguments.json ? io.err : io.out));
   if (arguments.json) {
-    io.out << json_text(json_of(map, owner_names(owners_of(map), place.directory)), 1) << "\n";
+    io.out << json_text(json_of(map, names), 1) << "\n";
     return {};
   }
-  const Palette palette(map, aspect);
   const bool colours = wants_colours(arguments, io);
   io.out << title_of(place, palette) << "\n\n"
          << map_text(map, palette, columns, colours)
-         << legend_text(palette.legend(owner_names(palette.named_owners(), place.directory)), colours, palette.has_signs());
+         << legend_text(palette.legend(names), colours, palette.has_signs());
   return {};
 }
 

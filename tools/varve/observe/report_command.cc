@@ -26,22 +26,6 @@ struct ReportArguments {
 };
 
 constexpr std::size_t kCells = 128 * 48;
-constexpr int kTries = 5;  // a mount may use blocks of the checkpoint again while they are looked at
-
-Result<DeviceMap> read_map(const control::Place& place, Steps& steps) {
-  Status last;
-  const auto advance = [&steps](double share) {
-    return steps.next([&] { return fmt::format("reading the map, {:.0f} %", 100 * share); }, share);
-  };
-  for (int i = 0; i < kTries; ++i) {
-    auto image =
-        TRY(place.is_mounted() ? ImageReader::open_beside_mount(place.source) : ImageReader::open(place.source));
-    auto map = read_device_map(image, {.cells = kCells, .owners = true, .advance = advance});
-    if (map.ok() || !place.is_mounted() || !map.fails_with(Errc::corrupt)) return map;
-    last = map.error();
-  }
-  return last.error();
-}
 
 std::string time_now() {
   const Timestamp now = Clock::system().now();
@@ -67,7 +51,8 @@ Result<ReportFacts> collect(const control::Place& place, bool json, IoLayer& io)
   }
   add_place_facts(facts.status, place);
   Steps steps(io, !json);
-  auto map = read_map(place, steps);
+  const ViewedPlace viewed{place.source, place.is_mounted() ? place.directory : ""};
+  auto map = read_device_map(viewed, {.cells = kCells, .owners = true, .advance = showing(steps)});
   steps.wipe();
   if (map.fails_with(Errc::interrupted)) return map.error();
   if (map.ok()) {

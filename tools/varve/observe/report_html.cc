@@ -95,12 +95,11 @@ std::string head(const ReportFacts& facts) {
 }
 
 std::string advice(const ReportFacts& facts) {
-  static constexpr const char* kGrades[] = {"ok", "note", "slow", "unsafe", "broken"};
   auto findings = facts.findings;
   std::ranges::stable_sort(findings, [](const Finding& a, const Finding& b) { return a.grade > b.grade; });
   std::string rows;
   for (const Finding& f : findings) {
-    const char* grade = kGrades[static_cast<unsigned>(f.grade)];
+    const char* grade = name_of(f.grade);
     rows += fmt::format("<tr>\n<td><span class=\"g {0}\">{0}</span><td class=w>{1}<td class=w>{2}<td class=w data-l=Do>{3}",
                         grade, escaped(f.subject), escaped(f.text), escaped(f.advice));
   }

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <memory>
-#include <optional>
 #include <ostream>
 
 #include "base/counted.h"

@@ -49,7 +49,7 @@ Result<SalvageReport> copy_out(fs::Filesystem& filesystem, const SalvageArgument
     const auto text = [&] {
       return fmt::format("{} with {} of about {} copied", counted(copied.files, "file"), size_text(copied.bytes), size_text(all));
     };
-    meter.show(text, static_cast<double>(copied.bytes) / static_cast<double>(all));
+    meter.show(text, ProgressMeter::share_of(copied.bytes, all));
     return {};
   });
 }

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/counted.h"
 #include "base/errc.h"
 #include "control/place.h"
 #include "varve/volume/mount_client.h"
@@ -54,6 +55,11 @@ std::string PastView::in(const ChosenSnapshot& snapshot) const { return folder_ 
 bool PastView::is_there(const ChosenSnapshot& snapshot) const {
   struct stat status {};
   return ::lstat((folder_ + "/" + snapshot.name).c_str(), &status) == 0;
+}
+
+Status look_on(Steps& steps, std::size_t looked, std::size_t all) {
+  const auto text = [&] { return fmt::format("{} of {} looked through", looked, counted(all, "snapshot")); };
+  return steps.next(text, ProgressMeter::share_of(looked, all));
 }
 
 }  // namespace varve::tool

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "varve/snapshots/snapshot_choice.h"
+#include "varve/steps.h"
 
 namespace varve::tool {
 
@@ -28,5 +29,8 @@ class PastView {
   std::string place_, folder_, inside_;
   std::vector<ChosenSnapshot> snapshots_;
 };
+
+// Before each of `all` snapshots is looked into.
+Status look_on(Steps& steps, std::size_t looked, std::size_t all);
 
 }  // namespace varve::tool

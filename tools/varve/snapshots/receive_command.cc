@@ -76,7 +76,7 @@ send::Source reading(std::istream& in, std::uint64_t all, ProgressMeter& meter) 
     if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted: no snapshot was made of what was received");
     received += static_cast<std::uint64_t>(in.gcount());
     meter.show([&] { return fmt::format("{}{} received", size_text(received), all ? " of " + size_text(all) : ""); },
-               all ? static_cast<double>(received) / static_cast<double>(all) : ProgressMeter::kUnknown);
+               ProgressMeter::share_of(received, all));
     if (static_cast<std::size_t>(in.gcount()) == out.size()) return {};
     return in.bad() ? Errc::io : Errc::out_of_range;
   };

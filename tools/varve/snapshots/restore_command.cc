@@ -110,7 +110,7 @@ struct Advance {
     const std::string of = all ? fmt::format(" of about {}", all) : "";
     return fmt::format("{}{}, {} of the snapshot read", counted(changes, "change"), of, size_text(read));
   }
-  double share() const { return all ? static_cast<double>(changes) / static_cast<double>(all) : ProgressMeter::kUnknown; }
+  double share() const { return ProgressMeter::share_of(changes, all); }
   Error interrupted() const {
     return {Errc::interrupted, fmt::format("interrupted after {}: the same command goes on from there", counted(changes, "change"))};
   }

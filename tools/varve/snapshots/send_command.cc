@@ -93,7 +93,7 @@ Status send_stream(const SendArguments& arguments, IoLayer& io) {
     errno = 0;
     bytes_sent += bytes.size();
     meter.show([&] { return fmt::format("{}{} sent", size_text(bytes_sent), all ? " of about " + size_text(all) : ""); },
-               all ? static_cast<double>(bytes_sent) / static_cast<double>(all) : ProgressMeter::kUnknown);
+               ProgressMeter::share_of(bytes_sent, all));
     io.out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return io.out ? Status() : Status(cannot_write());
   });

@@ -1,5 +1,4 @@
 // `varve undelete`: what a directory has lost, and its return.
-#include <dirent.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -55,11 +54,8 @@ Result<std::vector<Gone>> gone_from(const PastView& view, Steps& steps) {
   std::set<std::string> seen(here.begin(), here.end());
   Times last{};
   std::size_t looked = 0;
-  const std::size_t all = view.snapshots().size();
   for (const ChosenSnapshot& one : view.snapshots() | std::views::reverse) {
-    TRY(steps.next([&] { return fmt::format("{} of {} looked through", looked, counted(all, "snapshot")); },
-                   static_cast<double>(looked) / static_cast<double>(all)));
-    ++looked;
+    TRY(look_on(steps, looked++, view.snapshots().size()));
     const std::string then = view.in(one);
     struct stat status {};
     if (::lstat(then.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;

@@ -61,11 +61,8 @@ Result<std::vector<Version>> versions_in(const PastView& view, Steps& steps) {
     else found.back().snapshots.push_back(next.snapshots.front());
   };
   std::size_t looked = 0;
-  const std::size_t all = view.snapshots().size();
   for (const ChosenSnapshot& one : view.snapshots()) {
-    TRY(steps.next([&] { return fmt::format("{} of {} looked through", looked, counted(all, "snapshot")); },
-                   static_cast<double>(looked) / static_cast<double>(all)));
-    ++looked;
+    TRY(look_on(steps, looked++, view.snapshots().size()));
     Version version = look_at(view.in(one));
     if (!version.exists && !view.is_there(one)) continue;
     version.snapshots.push_back(one);

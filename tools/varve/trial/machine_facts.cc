@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/sysinfo.h>
-#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "io/block_folder.h"
 #include "varve/first_line.h"
 
 namespace varve::tool {
@@ -36,7 +36,7 @@ std::string processor() {
 // The whole disk that a partition is on.
 std::filesystem::path disk_of(dev_t device) {
   std::error_code error;
-  const auto own = std::filesystem::canonical(fmt::format("/sys/dev/block/{}:{}", major(device), minor(device)), error);
+  const auto own = std::filesystem::canonical(io::block_folder(device), error);
   return std::filesystem::exists(own / "partition", error) ? own.parent_path() : own;
 }
 

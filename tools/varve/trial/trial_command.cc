@@ -50,9 +50,10 @@ bool is_file(const std::string& device) {
 }
 
 Result<std::vector<Contender>> contenders(const TrialArguments& arguments) {
-  std::vector<Contender> all{TRY(contender("varve", is_file(arguments.device)))};
+  const bool is_image = is_file(arguments.device);
+  std::vector<Contender> all{TRY(contender("varve", is_image))};
   for (const std::string& name : arguments.with)
-    if (name != "varve") all.push_back(TRY(contender(name, is_file(arguments.device))));
+    if (name != "varve") all.push_back(TRY(contender(name, is_image)));
   return all;
 }
 

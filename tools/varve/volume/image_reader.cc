@@ -10,7 +10,6 @@
 #include "format/map_record.h"
 #include "remote/network_name.h"
 #include "remote/open_device.h"
-#include "varve/rescue/dump.h"
 #include "varve/volume/kernel_wait.h"
 #include "varve/volume/mount_client.h"
 

@@ -135,7 +135,7 @@ void wait_for_end(const Daemon& daemon, std::ostream& err) {
 // Opens when no process holds the image any more; Errc::in_use when one does that came after the daemon.
 Result<std::unique_ptr<io::BlockDevice>> wait_for_device(const Daemon& daemon, std::ostream& err) {
   for (int looks = 0;; ++looks) {
-    auto device = remote::open_device(daemon.source, {.access = io::Access::read_only});
+    auto device = remote::open_device(daemon.source, {.access = io::Access::read_only, .names_holder = false});
     const bool is_too_late = looks == (daemon.pidfd >= 0 ? kLooksAfterEnd : kLooksInTheDark);
     if (!device.fails_with(Errc::in_use) || is_too_late || control::find_mount_of(daemon.source)) return device;
     if (looks == kPatienceMs / kLook.count()) say_what_is_waited_for(daemon, err);

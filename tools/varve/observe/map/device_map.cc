@@ -1,5 +1,7 @@
 #include "varve/observe/map/device_map.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <unordered_map>
@@ -159,5 +161,20 @@ class MapReader {
 }  // namespace
 
 Result<DeviceMap> read_device_map(ImageReader& image, const MapRequest& request) { return MapReader(image, request).run(); }
+
+Result<DeviceMap> read_device_map(const ViewedPlace& place, const MapRequest& request) {
+  Status last;
+  for (int i = 0; i < kTriesBesideMount; ++i) {
+    auto image = TRY(place.open());
+    auto map = read_device_map(image, request);
+    if (map.ok() || !place.is_mounted() || !map.fails_with(Errc::corrupt)) return map;
+    last = map.error();
+  }
+  return last.error();
+}
+
+std::function<Status(double)> showing(Steps& steps) {
+  return [&steps](double share) { return steps.next([&] { return fmt::format("reading the map, {:.0f} %", 100 * share); }, share); };
+}
 
 }  // namespace varve::tool

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "varve/steps.h"
 #include "varve/volume/image_reader.h"
 
 namespace varve::tool {
@@ -46,5 +47,9 @@ struct MapRequest {
 // The state of the checkpoint that `image` was opened at. Errc::corrupt also when a mount has used blocks of it again
 // meanwhile: open it anew.
 Result<DeviceMap> read_device_map(ImageReader& image, const MapRequest& request);
+// The same of a place, with another try where a mount has used blocks again.
+Result<DeviceMap> read_device_map(const ViewedPlace& place, const MapRequest& request);
+// For MapRequest::advance; `steps` outlives it.
+std::function<Status(double)> showing(Steps& steps);
 
 }  // namespace varve::tool
