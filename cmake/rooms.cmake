@@ -3,14 +3,16 @@
 add_library(varve_options INTERFACE)
 target_compile_options(varve_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor $<$<BOOL:${VARVE_WERROR}>:-Werror>
                        $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+# gcc tidies its memory first at half a GiB instead of at 128 MiB: a twentieth less time, and a tenth more memory at most.
+target_compile_options(varve_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=524288>)
 # spdlog for all: a source that does not link it gets all of it from the header, with a logger of its own, which nobody hears.
 target_link_libraries(varve_options INTERFACE Threads::Threads spdlog::spdlog)
 include(${CMAKE_CURRENT_LIST_DIR}/precompiled.cmake)
 
-# varve_join(target): twelve sources at once, unless VARVE_JOINED is off. Those of a test are few and large.
+# varve_join(target [batch]): twelve sources at once, or so many, unless VARVE_JOINED is off. Those of a test are few and large.
 function(varve_join target)
   if(VARVE_JOINED)
-    varve_compile_jointly(${target} 12)
+    varve_compile_jointly(${target} ${ARGN} 12)
   endif()
 endfunction()
 
@@ -53,7 +55,7 @@ endfunction()
 
 # varve_join_tool(target): what a tool says and asks, at the speed of people and devices, which a compiler need not spend a minute on.
 function(varve_join_tool target)
-  varve_join(${target})
+  varve_join(${target} 20)
   varve_precompiled(${target} tool_headers)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()

@@ -46,6 +46,9 @@ using Serial = Id<struct SerialTag>;        // number of a checkpoint, from 1
 
 inline constexpr Ino kRootIno{1};
 
+// For the formatter below.
+fmt::format_context::iterator write_number(std::uint64_t number, fmt::format_context& context);
+
 }  // namespace varve
 
 template <class Tag>
@@ -53,10 +56,9 @@ struct std::hash<varve::Id<Tag>> {
   std::size_t operator()(varve::Id<Tag> id) const noexcept { return id.v * 0x9E3779B97F4A7C15ULL; }
 };
 
+// As "{}" only. What fmt needs for numbers is compiled once, in types.cc.
 template <class Tag>
-struct fmt::formatter<varve::Id<Tag>> : fmt::formatter<std::uint64_t> {
-  template <class Context>
-  auto format(varve::Id<Tag> id, Context& context) const {
-    return fmt::formatter<std::uint64_t>::format(id.v, context);
-  }
+struct fmt::formatter<varve::Id<Tag>> {
+  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
+  fmt::format_context::iterator format(varve::Id<Tag> id, fmt::format_context& context) const { return varve::write_number(id.v, context); }
 };

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "base/counted.h"
+#include "base/logging.h"
 #include "device/faults.h"
 #include "format/map_record.h"
 #include "io/sparse_read.h"
@@ -102,7 +102,7 @@ void Evacuees::report_stuck() const {
   const auto first = std::ranges::find_if(stuck_, [this](const auto& stuck) { return !old_.contains(stuck.first); });
   if (first == stuck_.end()) return;
   const auto& [address, error] = *first;
-  spdlog::error("{}: {} cannot be moved; the first at block {}: {}", parts_.device.name(), counted(stuck_.size() - old_.size(), "node"),
+  log_error("{}: {} cannot be moved; the first at block {}: {}", parts_.device.name(), counted(stuck_.size() - old_.size(), "node"),
                 address, error.message());
   parts_.faults.note(error.code(), address, {});
 }

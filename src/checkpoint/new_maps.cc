@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include <spdlog/spdlog.h>
-
 #include "base/invariant.h"
+#include "base/logging.h"
 #include "changes/delta.h"
 #include "checkpoint/superblocks.h"
 #include "device/faults.h"
@@ -48,7 +47,7 @@ Status NewMaps::for_each_new_block(const std::function<Status(Ino, const tree::B
 Status NewMaps::lose_owners(BlockAddr address, const Error& why) {
   if (!device_answers(parts_.device, parts_.old.reverse_map.shape.records)) return why;
   if (lost_nodes_++ == 0)
-    spdlog::error("{}: a part of the reverse map is lost ({}); what lives there cannot be moved until fsck.varve has been run",
+    log_error("{}: a part of the reverse map is lost ({}); what lives there cannot be moved until fsck.varve has been run",
                   parts_.device.name(), why.message());
   parts_.faults.note(why.code(), address, {});
   return {};

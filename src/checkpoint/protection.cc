@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
 #include "base/invariant.h"
+#include "base/logging.h"
 #include "changes/changes.h"
 #include "checkpoint/readers.h"
 #include "format/snapshot.h"
@@ -95,7 +94,7 @@ void Protection::look_who_uses_them() {
 // This is not done at the freeze, while everybody waits.
 void Protection::tell_who_lost_them() {
   for (const std::string& name : std::exchange(lost_, {}))
-    spdlog::warn("the automatic snapshot '{}' was mounted, and is given up: others need its room", name);
+    log_warn("the automatic snapshot '{}' was mounted, and is given up: others need its room", name);
 }
 
 // --- when ---------------------------------------------------------------------------------------------------------------------------

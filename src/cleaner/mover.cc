@@ -7,10 +7,10 @@
 #include <unordered_map>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "base/crc32c.h"
 #include "base/invariant.h"
+#include "base/logging.h"
 #include "changes/inode.h"
 #include "changes/layers.h"
 #include "changes/staging.h"
@@ -174,10 +174,10 @@ void Mover::note_bad(const LiveBlock& block, Errc what, std::string_view is) {
   const bool had_room = known_ && !known_->is_full();
   if (known_ && !known_->add(store_.segments().geometry().segment_of(block.address), block)) return;
   const std::string whose = block.is_node ? "a node of a snapshot" : fmt::format("inode {}, file block {}", block.ino, block.block);
-  spdlog::error("{}: block {} ({}{}) {}; it stays where it is", store_.device().name(), block.address, whose,
+  log_error("{}: block {} ({}{}) {}; it stays where it is", store_.device().name(), block.address, whose,
                 block.held && !block.is_node ? ", in a snapshot" : "", is);
   store_.faults().note(what, block.address, block.ino);
-  if (had_room && known_->is_full()) spdlog::error("{}: so many blocks are bad that no more are reported", store_.device().name());
+  if (had_room && known_->is_full()) log_error("{}: so many blocks are bad that no more are reported", store_.device().name());
 }
 
 bool Mover::device_answers() const {

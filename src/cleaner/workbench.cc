@@ -4,8 +4,7 @@
 #include <cmath>
 #include <iterator>
 
-#include <spdlog/spdlog.h>
-
+#include "base/logging.h"
 #include "format/estimate.h"
 #include "format/map_record.h"
 #include "format/superblock.h"
@@ -139,7 +138,7 @@ bool Workbench::pin_unmapped(std::span<const SegmentFacts> segments) {
     const auto live = mover_.live_blocks(segment.id);
     if (live.ok()) continue;
     if (!mover_.device_answers()) return false;
-    spdlog::error("segment {} cannot be cleaned: {}", segment.id, live.error().message());
+    log_error("segment {} cannot be cleaned: {}", segment.id, live.error().message());
     pin(segment.id, BadBlocks::Pin::unmapped);
     any = true;
   }
@@ -288,7 +287,7 @@ void Workbench::empty(const Victims& victims, Round& round, const GroupOf& group
     if (!emptied.ok()) {
       round.why = emptied.error().message();
       if (emptied.fails_with(Errc::no_space)) return;
-      spdlog::warn("cleaning segment {}: {}", victim, round.why);
+      log_warn("cleaning segment {}: {}", victim, round.why);
       round.failure = emptied.error();
       return;
     }

@@ -1,7 +1,6 @@
 #include "daemon/cache_limit.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <fstream>
 
 #include "base/errc.h"
+#include "base/logging.h"
 #include "base/page_size.h"
 
 namespace varve::daemon {
@@ -17,7 +17,7 @@ namespace varve::daemon {
 void write_setting(const std::string& file, const std::string& value) {
   const int fd = ::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
   if (fd < 0) return;
-  if (::write(fd, value.data(), value.size()) < 0) spdlog::debug("{}: not set: {}", file, errno_text());
+  if (::write(fd, value.data(), value.size()) < 0) log_debug("{}: not set: {}", file, errno_text());
   ::close(fd);
 }
 

@@ -20,6 +20,7 @@
 #include "base/errc.h"
 #include "base/heap_trim.h"
 #include "base/json_text.h"
+#include "base/logging.h"
 #include "control/mount_table.h"
 #include "control/onlooker.h"
 #include "daemon/background.h"
@@ -71,7 +72,7 @@ std::shared_ptr<fuse::LargeMemory> protect_process(const MountOptions& options, 
 #ifdef PR_SET_IO_FLUSHER
   ::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);  // only with CAP_SYS_RESOURCE
 #endif
-  if (options.lock_memory && ::mlockall(MCL_CURRENT | MCL_FUTURE) != 0) spdlog::warn("mlock: {}", errno_text());
+  if (options.lock_memory && ::mlockall(MCL_CURRENT | MCL_FUTURE) != 0) log_warn("mlock: {}", errno_text());
   return memory;
 }
 
@@ -135,7 +136,7 @@ Status look_for_writer(io::BlockDevice& device) {
   if (presence == control::Presence::lives)
     return Error(Errc::in_use, fmt::format("{} is in use by {}: stop that first", device.name(), onlooker.holder()));
   if (presence == control::Presence::unknown)
-    spdlog::warn("{}: {}, has not given it back. If it is still in use there, this mount will show errors as soon as something is "
+    log_warn("{}: {}, has not given it back. If it is still in use there, this mount will show errors as soon as something is "
                  "written", device.name(), onlooker.holder());
   return {};
 }
@@ -216,11 +217,11 @@ void tell_memory(const GroupWatch& watch, const MountOptions& options, bool is_l
   const MemoryPlan& plan = watch.plan();
   const MemoryGroup& group = watch.group();
   if (!fits(plan.bound, group))
-    spdlog::warn("memory: the bound is {} MiB, but {}: the daemon may be killed", plan.bound / kMiB, text_of(group));
+    log_warn("memory: the bound is {} MiB, but {}: the daemon may be killed", plan.bound / kMiB, text_of(group));
   else if (is_later && !options.memory_bound)
-    spdlog::info("memory: the bound is {} MiB from now on, since {}", plan.bound / kMiB, text_of(group));
+    log_info("memory: the bound is {} MiB from now on, since {}", plan.bound / kMiB, text_of(group));
   else if (!options.memory_bound && group.limit / 2 <= plan.bound)
-    spdlog::info("memory: the bound is {} MiB, since {}", plan.bound / kMiB, text_of(group));
+    log_info("memory: the bound is {} MiB, since {}", plan.bound / kMiB, text_of(group));
 }
 
 // Its limit may change while the filesystem is mounted (MemoryMax= of systemd, docker update --memory).
@@ -244,7 +245,7 @@ End wait_for_end(Mount& mount, const MountOptions& options, Lifetime& lifetime) 
 void tell_snapshots(const Mount& mount) {
   const fuse::SessionSettings& settings = mount.session->settings();
   if (settings.snapshots_dir.empty() || !fs::snapshot_news(*mount.fs).newest) return;
-  spdlog::info("snapshots are shown in {}/{} (snapshots_dir=NAME gives that folder another name; in 0.1.0 it was .snapshots)",
+  log_info("snapshots are shown in {}/{} (snapshots_dir=NAME gives that folder another name; in 0.1.0 it was .snapshots)",
                settings.mount_point, settings.snapshots_dir);
 }
 
@@ -257,7 +258,7 @@ void tell(const Mount& mount, const MountOptions& options) {
 // Of a mount that is used although it has been detached, or could not be because something else is mounted there. What is
 // written meanwhile should not be lost either, unless a second signal says that there is no time.
 void wait_for_users(const MountPoint& point, fuse::Session& session, Lifetime& lifetime) {
-  spdlog::warn("{} is still used, perhaps in another mount namespace or below another mount: in {} ms its users get errors",
+  log_warn("{} is still used, perhaps in another mount namespace or below another mount: in {} ms its users get errors",
                point.directory(), kPatienceMs);
   session.write_back();
   if (!lifetime.wait_more(kPatienceMs)) session.write_back();
@@ -271,7 +272,7 @@ std::unique_ptr<Departure> depart(MountPoint& point, fuse::Session& session, Lif
     departure = std::make_unique<Departure>(point, [&lifetime] { lifetime.detached(); });
     if (lifetime.wait_detached() == End::unmounted) return departure;
   } catch (const std::exception& error) {
-    spdlog::error("{}: cannot be unmounted first: {}", point.directory(), error.what());
+    log_error("{}: cannot be unmounted first: {}", point.directory(), error.what());
   }
   if (point.is_connected()) wait_for_users(point, session, lifetime);
   return departure;
@@ -280,7 +281,7 @@ std::unique_ptr<Departure> depart(MountPoint& point, fuse::Session& session, Lif
 Status finish(Mount& mount, Lifetime& lifetime, End end) {
   std::unique_ptr<Departure> departure;
   if (end == End::lacks_memory)
-    spdlog::critical("{}: out of memory: the mount ends; all that was written goes into the log first", mount.point->directory());
+    log_critical("{}: out of memory: the mount ends; all that was written goes into the log first", mount.point->directory());
   if (end == End::signalled || end == End::lacks_memory)
     departure = depart(*mount.point, *mount.session, lifetime);
   else if (!mount.point->is_connected())  // nobody serves any more: one that is alive is closed before it is detached
@@ -288,9 +289,9 @@ Status finish(Mount& mount, Lifetime& lifetime, End end) {
   mount.fs->limit_wait_for_room();
   mount.server->stop();
   const Status unmounted = mount.fs->unmount();
-  if (!unmounted.ok()) spdlog::critical("unmounting failed: {}", unmounted.error().message());
+  if (!unmounted.ok()) log_critical("unmounting failed: {}", unmounted.error().message());
   // Before anybody hears that the device is free: it may hold another filesystem a moment later.
-  if (const Status released = mount.device->release(); !released.ok()) spdlog::error("{}", released.error().message());
+  if (const Status released = mount.device->release(); !released.ok()) log_error("{}", released.error().message());
   mount.session->answer_destroy(unmounted.ok() ? 0 : unmounted.error().to_errno());
   mount.server.reset();
   mount.point->close();

@@ -1,13 +1,13 @@
 #include "daemon/departure.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "base/errc.h"
+#include "base/logging.h"
 #include "daemon/mount_point.h"
 
 namespace varve::daemon {
@@ -18,7 +18,7 @@ namespace {
 void write_back(const std::string& directory) {
   const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
-  if (::syncfs(fd) != 0) spdlog::warn("{}: {}", directory, errno_text());
+  if (::syncfs(fd) != 0) log_warn("{}: {}", directory, errno_text());
   ::close(fd);
 }
 

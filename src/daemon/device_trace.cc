@@ -1,12 +1,12 @@
 #include "daemon/device_trace.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <cerrno>
 #include <filesystem>
 
 #include "base/errc.h"
+#include "base/logging.h"
 
 namespace varve::daemon {
 
@@ -26,7 +26,7 @@ DeviceTrace::DeviceTrace(const std::string& file, io::BlockDevice& device)
 
 void DeviceTrace::record(const io::TraceEvent& event) {
   if (is_broken_) return;
-  if (!writer_(event) && !is_broken_.exchange(true)) spdlog::error("{}: {}; the trace ends here", file_, errno_text());
+  if (!writer_(event) && !is_broken_.exchange(true)) log_error("{}: {}; the trace ends here", file_, errno_text());
 }
 
 }  // namespace varve::daemon

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/errc.h"
+#include "base/logging.h"
 #include "daemon/journal_sink.h"
 #include "daemon/late_file_sink.h"
 #include "remote/network_name.h"
@@ -87,7 +88,7 @@ Status open_log(const MountOptions& options, bool foreground, const std::string&
   if (const char* level = std::getenv("VARVE_LOG")) {
     const auto known = spdlog::level::from_str(level);
     if (known != spdlog::level::off || std::string_view(level) == "off") spdlog::set_level(known);
-    else spdlog::warn("VARVE_LOG={}: no such level: there are trace, debug, info, warning, error, critical and off", level);
+    else log_warn("VARVE_LOG={}: no such level: there are trace, debug, info, warning, error, critical and off", level);
   }
   return {};
 }

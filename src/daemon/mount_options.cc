@@ -1,11 +1,10 @@
 #include "daemon/mount_options.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 
+#include "base/logging.h"
 #include "base/nearest.h"
 #include "cleaner/victim_rule.h"
 #include "daemon/ownership.h"
@@ -231,7 +230,7 @@ Status apply(std::string_view text, MountOptions& options) {
   }
   if (std::ranges::find(kDoneAnyway, text) != std::end(kDoneAnyway)) return {};
   if (is_ext4_word(text)) {
-    spdlog::warn("mount option {} is one of ext4 and changes nothing here: mount.varve(8) says what is done", text);
+    log_warn("mount option {} is one of ext4 and changes nothing here: mount.varve(8) says what is done", text);
     return {};
   }
   const auto equals = text.find('=');

@@ -5,7 +5,6 @@
 #include <fuse3/fuse_lowlevel.h>
 #include <poll.h>
 #include <spawn.h>
-#include <spdlog/spdlog.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -18,6 +17,7 @@
 #include <fstream>
 #include <vector>
 
+#include "base/logging.h"
 #include "control/mount_table.h"
 #include "daemon/background.h"
 #include "daemon/umount_table.h"
@@ -97,7 +97,7 @@ Status clear_stale(const std::string& directory) {
     return Error(Errc::in_use, fmt::format("{}: a dead mount of {} is in the way: unmount it first", directory,
                                            mounted ? mounted->type : "unknown type"));
   TRY(clear_dead(directory));
-  spdlog::warn("{}: cleared what a daemon of {} that did not end properly had left there", directory, mounted->source);
+  log_warn("{}: cleared what a daemon of {} that did not end properly had left there", directory, mounted->source);
   return {};
 }
 

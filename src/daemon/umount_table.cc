@@ -1,11 +1,12 @@
 #include "daemon/umount_table.h"
 
 #include <libmount.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <memory>
+
+#include "base/logging.h"
 
 namespace varve::daemon {
 
@@ -22,7 +23,7 @@ void change_table(const char* target, libmnt_fs* fs) {
   if (!update) return;
   int result = ::mnt_update_set_fs(update.get(), 0, target, fs);
   if (result == 0) result = ::mnt_update_table(update.get(), nullptr);
-  if (result < 0) spdlog::debug("utab: {}", std::strerror(-result));
+  if (result < 0) log_debug("utab: {}", std::strerror(-result));
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include "daemon/worker.h"
 
 #include <pthread.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/invariant.h"
+#include "base/logging.h"
 #include "fuse/operations/opcodes.h"
 
 namespace varve::daemon {
@@ -114,7 +114,7 @@ void Worker::dispatch(fuse::Request& request) {
 
 void Worker::disconnected(int error) {
   stopping_ = true;
-  if (error) spdlog::error("the connection to the kernel broke: {}", std::strerror(error));
+  if (error) log_error("the connection to the kernel broke: {}", std::strerror(error));
   session_.end(error);
 }
 

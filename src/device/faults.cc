@@ -1,7 +1,8 @@
 #include "device/faults.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
+
+#include "base/logging.h"
 
 namespace varve::device {
 
@@ -36,7 +37,7 @@ void Faults::go_read_only(const Error& failure) {
   }
   read_only_ = true;
   if (read_only_call_) read_only_call_(why);
-  spdlog::error("{}: read-only from now on: {}", device_.name(), why.message());
+  log_error("{}: read-only from now on: {}", device_.name(), why.message());
   (void)add(Kind::other, why.code(), {}, {});
 }
 
@@ -77,8 +78,8 @@ void Faults::note_data(Errc code, BlockAddr address, Ino ino, const std::string&
   if (!add(kind_of(code), code, address, ino)) return;
   constexpr std::uint64_t kMostLines = 20;  // an hour
   const std::uint64_t places = counts().places_last_hour;
-  if (places <= kMostLines) spdlog::error("{}", what);
-  if (places == kMostLines) spdlog::error("{}: so many blocks are bad that for an hour no more are named here", device_.name());
+  if (places <= kMostLines) log_error("{}", what);
+  if (places == kMostLines) log_error("{}: so many blocks are bad that for an hour no more are named here", device_.name());
 }
 
 std::pair<format::ErrorEvent, format::ErrorEvent> Faults::first_and_last() const {

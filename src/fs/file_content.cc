@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "base/crc32c.h"
 #include "log/log.h"

@@ -1,9 +1,9 @@
 #include "fs/file_walk.h"
 
 #include <dirent.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
+#include "base/logging.h"
 #include "fs/attempt.h"
 
 namespace varve::fs {
@@ -67,7 +67,7 @@ Result<std::optional<Ino>> FileWalk::next() {
 bool FileWalk::leave_out(Ino directory, const Error& why) {
   if (!why.is(Errc::io) && !why.is(Errc::corrupt)) return false;
   if (unreadable_++ == 0) {  // a leaf can hold the names of many
-    spdlog::error("{}: the names in inode {} cannot be read, its files are left out: {}", engine_.store().device().name(), directory,
+    log_error("{}: the names in inode {} cannot be read, its files are left out: {}", engine_.store().device().name(), directory,
                   why.message());
     engine_.store().faults().note(why.code(), {}, directory);
   }

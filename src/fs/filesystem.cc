@@ -4,8 +4,8 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
+#include "base/logging.h"
 #include "base/waiters.h"
 #include "changes/changes.h"
 #include "checkpoint/checkpoints.h"
@@ -158,7 +158,7 @@ Status Filesystem::reap_orphans() {
   const bool lacks_room = reaped.fails_with(Errc::no_space);  // of the host
   const bool is_shown = read_only() && (lacks_room || !engine_->store().snapshots().damage().ok());
   if (!is_shown && !tree::is_of_one_node(reaped.error())) return reaped;
-  spdlog::error("files without a name keep their room: {}", reaped.error().message());
+  log_error("files without a name keep their room: {}", reaped.error().message());
   return {};
 }
 
@@ -353,7 +353,7 @@ void Filesystem::drop_passing_snapshots() {
   snapshots::Snapshots& snapshots = engine_->store().snapshots();
   for (const format::SnapshotItem& one : snapshots.list())
     if (format::is_passing_name(one.name)) {
-      spdlog::warn("the snapshot '{}' is deleted: a tool that was interrupted has left it", one.name);
+      log_warn("the snapshot '{}' is deleted: a tool that was interrupted has left it", one.name);
       snapshots.order({snapshots::SnapshotChange::Kind::remove, one.name, {}});
     }
   if (engine_->options().background && snapshots.anything_asked()) engine_->maintenance().kick();

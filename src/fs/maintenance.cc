@@ -4,9 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include <spdlog/spdlog.h>
-
 #include "base/duration.h"
+#include "base/logging.h"
 #include "base/waiters.h"
 #include "changes/changes.h"
 #include "changes/staging.h"
@@ -132,7 +131,7 @@ bool Maintenance::checkpoint_is_due() {
 void Maintenance::look_at_the_clock() {
   const std::int64_t jump = clock_watch_.jump();
   if (jump == 0) return;
-  spdlog::warn("the system's clock was set {} by {}: ages of snapshots go by the time that has passed, and new times of files by the clock",
+  log_warn("the system's clock was set {} by {}: ages of snapshots go by the time that has passed, and new times of files by the clock",
                jump > 0 ? "forward" : "back", rough_duration_text(static_cast<std::uint64_t>(std::abs(jump))));
 }
 

@@ -1,7 +1,6 @@
 #include "io/holding_device.h"
 
 #include <linux/magic.h>
-#include <spdlog/spdlog.h>
 #include <sys/statfs.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "base/invariant.h"
+#include "base/logging.h"
 #include "io/reactor.h"
 #include "io/transfer.h"
 
@@ -269,14 +269,14 @@ void HoldingDevice::tell(Lock& lock, News news) {
 
 void HoldingDevice::say_full(int error) const {
   const std::string why = std::strerror(error);  // NOLINT(concurrency-mt-unsafe): of this thread in glibc
-  spdlog::warn("{}: a write has failed: {}. It is held and tried again, and changes are refused until there is room: {}", name(), why,
+  log_warn("{}: a write has failed: {}. It is held and tried again, and changes are refused until there is room: {}", name(), why,
                way_to_room(*this));
 }
 
 void HoldingDevice::say_over(const HostRoom& room, bool has_failed) const {
   const auto seconds = static_cast<double>(room.full_ms) / 1000;
-  if (has_failed) spdlog::error("{}: what was held for {:.1f} s for want of room could not be written", name(), seconds);
-  else spdlog::warn("{}: there is room again after {:.1f} s: all that was held is written", name(), seconds);
+  if (has_failed) log_error("{}: what was held for {:.1f} s for want of room could not be written", name(), seconds);
+  else log_warn("{}: there is room again after {:.1f} s: all that was held is written", name(), seconds);
 }
 
 }  // namespace varve::io

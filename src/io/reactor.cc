@@ -1,7 +1,5 @@
 #include "io/reactor.h"
 
-#include <spdlog/spdlog.h>
-
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "base/invariant.h"
+#include "base/logging.h"
 #include "io/block_device.h"
 #include "io/poll_reactor.h"
 #include "io/ring.h"
@@ -49,14 +48,14 @@ std::unique_ptr<Reactor> Reactor::make(ReactorKind kind, unsigned depth) {
   if (kind == ReactorKind::poll || rings_are_unwanted()) return std::make_unique<PollReactor>();
   Ring ring;
   if (const int error = ring.open(depth)) {
-    spdlog::debug("no io_uring for a further thread: {}", std::strerror(error));
+    log_debug("no io_uring for a further thread: {}", std::strerror(error));
     return std::make_unique<PollReactor>();
   }
   return std::make_unique<RingReactor>(std::move(ring));
 }
 
 void Reactor::submit(RingEntry&) {
-  spdlog::critical("an entry for a ring where there is none");
+  log_critical("an entry for a ring where there is none");
   std::abort();
 }
 

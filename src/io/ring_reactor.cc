@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <time.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <cstring>
 
 #include "base/invariant.h"
+#include "base/logging.h"
 
 namespace varve::io {
 
@@ -29,7 +29,7 @@ T& untagged(std::uint64_t data, std::uint64_t mask) {
 // thread, a reactor carried over a fork) after which no request would ever complete.
 void check_ring(int result, const char* action) {
   if (result >= 0 || result == -ETIME || result == -EINTR || result == -EAGAIN || result == -EBUSY) return;
-  spdlog::critical("io_uring: {} failed: {} (a reactor belongs to one thread of one process)", action,
+  log_critical("io_uring: {} failed: {} (a reactor belongs to one thread of one process)", action,
                    std::strerror(-result));
   std::abort();
 }
@@ -237,7 +237,7 @@ unsigned RingReactor::handle_watch(Watch& watch, int result) {
   }
   const std::shared_ptr<Watch> keep = watches_.at(watch.fd);  // the callback may unwatch
   if (result < 0) {
-    spdlog::warn("io_uring: descriptor {} cannot be watched: {}", watch.fd, std::strerror(-result));
+    log_warn("io_uring: descriptor {} cannot be watched: {}", watch.fd, std::strerror(-result));
     watches_.erase(watch.fd);
     return 0;
   }

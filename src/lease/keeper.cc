@@ -1,7 +1,6 @@
 #include "lease/keeper.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <system_error>
@@ -9,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/invariant.h"
+#include "base/logging.h"
 
 namespace varve::lease {
 
@@ -94,7 +94,7 @@ bool Keeper::look() {
   MEMORY_INVARIANT(tenure_.has_value());
   const bool was_read = tenure_->look();
   if (!was_read) {
-    if (!std::exchange(warned_, true)) spdlog::warn("{}: the lease cannot be read", area_.name());
+    if (!std::exchange(warned_, true)) log_warn("{}: the lease cannot be read", area_.name());
     if (const std::string refusal = area_.refusal(); !refusal.empty()) tenure_->lose(refusal);
   }
   publish();

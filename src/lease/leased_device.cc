@@ -1,7 +1,6 @@
 #include "lease/leased_device.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/crc32c.h"
+#include "base/logging.h"
 #include "format/superblock.h"
 #include "io/exclusive_use.h"
 #include "io/reactor.h"
@@ -131,7 +131,7 @@ Status LeasedDevice::claim() {
     const auto wait = TRY(claim.step(boot_time_ns));
     if (!wait) break;
     if (claim.waits_for() && !std::exchange(said, true))
-      spdlog::warn("{}: waiting up to {} s, in case {} still lives", name(),
+      log_warn("{}: waiting up to {} s, in case {} still lives", name(),
                    (promise_of(*claim.waits_for()) + times_.margin_ns) / 1'000'000'000,
                    describe(claim.waits_for()->process, claim.waits_for()->taken));
     std::this_thread::sleep_for(std::chrono::nanoseconds(*wait));
@@ -167,7 +167,7 @@ bool LeasedDevice::admits(const io::IoRequest& request) {
   if (!request.changes() || !area_.has_room()) return true;
   if (!claimed_) {
     if (const Status claimed = claim(); !claimed.ok()) {
-      spdlog::error("{}", claimed.error().message());
+      log_error("{}", claimed.error().message());
       return false;
     }
   }

@@ -1,9 +1,10 @@
 #include "lease/tenure.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <utility>
+
+#include "base/logging.h"
 
 namespace varve::lease {
 
@@ -34,13 +35,13 @@ bool Tenure::look() {
 
 // Without an answer the lease is the newcomer's soon. So little is given up here, and nothing of what else the error may mean is missed.
 void Tenure::answer(const format::Challenge& challenge) {
-  spdlog::warn("{}: {} asked for it, and is refused", area_.name(), describe(challenge.process, challenge.made));
+  log_warn("{}: {} asked for it, and is refused", area_.name(), describe(challenge.process, challenge.made));
   const Status written = area_.write(format::Answer{challenge.nonce, lease_.holder});
   if (written.ok()) {
     answered_ = challenge.nonce;
     return;
   }
-  spdlog::error("{}", written.error().message());
+  log_error("{}", written.error().message());
   if (written.fails_with(Errc::interrupted)) return;  // the next look answers
   has_failed_ = true;
   const std::string refusal = area_.refusal();

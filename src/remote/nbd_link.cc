@@ -1,7 +1,6 @@
 #include "remote/nbd_link.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "base/invariant.h"
+#include "base/logging.h"
 #include "io/reactor.h"
 
 namespace varve::remote {
@@ -229,7 +229,7 @@ void NbdLink::repeat_writes(std::uint64_t now) {
     ++repeated_;
   }
   if (repeated_ < entries.size() || std::ranges::any_of(entries, &WriteJournal::Entry::on_wire)) return;
-  if (failure().empty()) spdlog::warn("{}: connected again after {} ms", settings_.uri, (now - outage_.since_ns) / 1'000'000);
+  if (failure().empty()) log_warn("{}: connected again after {} ms", settings_.uri, (now - outage_.since_ns) / 1'000'000);
   stage_ = Stage::serving;
   set_away(0);
   ++renewals_;

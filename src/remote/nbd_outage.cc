@@ -1,12 +1,12 @@
 // Connections: how they are lost, when the link gives up, and how it begins anew.
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/logging.h"
 #include "io/reactor.h"
 #include "remote/nbd_link.h"
 
@@ -41,7 +41,7 @@ void NbdLink::lose(const std::string& why, std::uint64_t now) {
   if (!outage_.since_ns) {
     set_away(now);
     outage_.next_ns = now + kFirstAttempt;
-    spdlog::warn("{}: the connection is lost: {}", settings_.uri, why);
+    log_warn("{}: the connection is lost: {}", settings_.uri, why);
   }
   stage_ = Stage::down;
   for (Lane& lane : lanes_) lane.connection->cut();
@@ -70,7 +70,7 @@ void NbdLink::take_back(Sent& sent) {
 // Final. Nothing may be under way any more when a request is finished: the connections end first.
 void NbdLink::fail(const std::string& why) {
   if (failure().empty()) {
-    spdlog::error("{}: {}: nothing is written any more", settings_.uri, why);
+    log_error("{}: {}: nothing is written any more", settings_.uri, why);
     const Lock lock(mutex_);
     failure_ = fmt::format("{}: {}", settings_.uri, why);
   }

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/fs.h>
-#include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <string_view>
 
 #include "base/buffer.h"
+#include "base/logging.h"
 #include "io/block_device.h"
 #include "io/device_facts.h"
 #include "io/exclusive_use.h"
@@ -154,9 +154,9 @@ Result<std::unique_ptr<io::BlockDevice>> open_device(const std::string& path, co
   io::OpenFile file = TRY(open_file(path, options));
   const bool use_threads = options.force_threads || environment_says("VARVE_IO", "threads");
   const int ring_error = use_threads ? 0 : io::Reactor::probe_ring();
-  if (ring_error) spdlog::info("{}: no io_uring here ({}): threads do the I/O", path, std::strerror(ring_error));
+  if (ring_error) log_info("{}: no io_uring here ({}): threads do the I/O", path, std::strerror(ring_error));
   std::unique_ptr<io::BlockDevice> device = std::make_unique<io::FileDevice>(std::move(file), !use_threads && !ring_error);
-  if (!device->geometry().direct) spdlog::debug("{}: through the page cache", path);
+  if (!device->geometry().direct) log_debug("{}: through the page cache", path);
   return device;
 }
 

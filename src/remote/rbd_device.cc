@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <spdlog/spdlog.h>
 
 #include <cerrno>
 #include <csignal>
 #include <new>
 #include <utility>
 
+#include "base/logging.h"
 #include "io/reactor.h"
 #include "io/transfer.h"
 #include "remote/open_rbd.h"
@@ -145,7 +145,7 @@ int RbdDevice::judge(const io::IoRequest& request, int error) {
 void RbdDevice::fail(const std::string& why) {
   const Lock lock(mutex_);
   if (!failure_.empty()) return;
-  spdlog::error("{}: {}: nothing is written any more", name_, why);
+  log_error("{}: {}: nothing is written any more", name_, why);
   failure_ = fmt::format("{}: {}", name_, why);
 }
 

@@ -1,13 +1,14 @@
 #include "remote/rbd_image.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 #include <vector>
+
+#include "base/logging.h"
 
 namespace varve::remote {
 
@@ -44,7 +45,7 @@ RbdImage::~RbdImage() {
     for (const char* key : {"rados_osd_op_timeout", "rados_mon_op_timeout"}) library_.rados.conf_set(cluster_, key, "1");
     library_.rados.conf_parse_env(cluster_, nullptr);  // which makes it known to those that wait
     const int result = own_address_.empty() ? 0 : library_.rados.blocklist_add(cluster_, own_address_.data(), 0);
-    if (result < 0) spdlog::warn("{}: the cluster cannot be told to refuse what this client has sent: {}", name_, text_of(result));
+    if (result < 0) log_warn("{}: the cluster cannot be told to refuse what this client has sent: {}", name_, text_of(result));
   }
   if (image_) library_.rbd.close(image_);
   if (pool_) library_.rados.ioctx_destroy(pool_);
@@ -165,7 +166,7 @@ Status RbdImage::lock(io::ShutOut others) {
   const bool is_neighbour = before && !own_address_.empty() && machine_of(*before) == machine_of(own_address_);
   const bool by_force = before && (others == io::ShutOut::all || (others == io::ShutOut::dead_neighbour && is_neighbour));
   if (by_force) {
-    spdlog::warn("{}: the Ceph client at {} is shut out", name_, *before);
+    log_warn("{}: the Ceph client at {} is shut out", name_, *before);
     const int broken = library_.rbd.lock_break(image_, RBD_LOCK_MODE_EXCLUSIVE, before->c_str());
     if (broken < 0 && broken != -ENOENT && broken != -EBUSY)  // another has it meanwhile: it lives
       return failed("the lock of another client cannot be broken", broken, "the user needs the capability \"profile rbd\"");

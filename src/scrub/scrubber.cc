@@ -1,13 +1,12 @@
 #include "scrub/scrubber.h"
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 #include <system_error>
 #include <utility>
 
 #include "base/counted.h"
 #include "base/io_priority.h"
+#include "base/logging.h"
 #include "checkpoint/superblock_keeper.h"
 #include "store/store.h"
 #include "tree/trees.h"
@@ -168,7 +167,7 @@ void Scrubber::take(const Finding& finding) {
     if (is_kept) state_.findings.push_back(finding);
     else ++unlogged_;
   }
-  if (is_kept) spdlog::error("{}: scrub: {}", store_.device().name(), to_text(finding));
+  if (is_kept) log_error("{}: scrub: {}", store_.device().name(), to_text(finding));
 }
 
 void Scrubber::note(const Position& position, const Walk::Step& step) {
@@ -198,8 +197,8 @@ void Scrubber::finish(State::Phase phase, std::string reason) {
     mark = mark_;
   }
   if (unlogged > 0)
-    spdlog::error("{}: scrub: {} more errors: this log names only the first {}", store_.device().name(), unlogged, kMaxFindings);
-  spdlog::info("{}: scrub {} after {}, {}", store_.device().name(), name_of(phase), counted(mark.blocks, "block"),
+    log_error("{}: scrub: {} more errors: this log names only the first {}", store_.device().name(), unlogged, kMaxFindings);
+  log_info("{}: scrub {} after {}, {}", store_.device().name(), name_of(phase), counted(mark.blocks, "block"),
                counted(mark.errors, "error"));
   save_();
 }

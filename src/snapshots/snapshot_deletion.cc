@@ -3,10 +3,10 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "base/counted.h"
 #include "base/invariant.h"
+#include "base/logging.h"
 #include "snapshots/snapshot_merge.h"
 
 namespace varve::snapshots {
@@ -125,7 +125,7 @@ Result<std::uint64_t> SnapshotMerge::forget_names(BlockAddr place, std::uint64_t
 // No snapshot is left: what still tells of moved blocks is of no use.
 Status SnapshotMerge::purge(DeletionStep step) {
   if (counts_.held_blocks)
-    spdlog::error("{} kept for snapshots that are not there; run fsck.varve", counted(counts_.held_blocks, "block is", "blocks are"));
+    log_error("{} kept for snapshots that are not there; run fsck.varve", counted(counts_.held_blocks, "block is", "blocks are"));
   tree::Cursor cursor(source_, tables_);
   for (TRY(cursor.seek(format::kMinKey)); cursor.valid() && step.names > 0; TRY(cursor.next())) {
     edits_.erase(cursor.key());

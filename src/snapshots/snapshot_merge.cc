@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <spdlog/spdlog.h>
-
 #include "base/invariant.h"
 
 namespace varve::snapshots {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "base/counted.h"
+#include "base/logging.h"
 #include "base/waiters.h"
 #include "changes/changes.h"
 #include "changes/inode.h"
@@ -199,7 +199,7 @@ Status Store::load_snapshots() {
   trees_->note_automatic({loose.blocks, loose.standing, loose.most, shared, list.newest_permanent() != nullptr});
   const Status damage = snapshots().damage();
   if (!damage.ok() && options_.read_only)
-    spdlog::error("{}: {}; {} of {} snapshots can be shown", device().name(), damage.error().message(), snapshots().count(),
+    log_error("{}: {}; {} of {} snapshots can be shown", device().name(), damage.error().message(), snapshots().count(),
                   super().snapshots.snapshots);
   if (options_.snapshot.empty()) return {};
   const auto shown = snapshots().find(options_.snapshot);
@@ -243,7 +243,7 @@ Status Store::recover(const std::function<Status()>& make_equal) {
   const auto apply = [&](const format::Chunk& chunk) {
     if (!is_told && options_.clock->monotonic_ns() - begun_ns > kPatienceNs) {
       is_told = true;
-      spdlog::warn("{}: replaying the log of before the crash; the mount is there when that is done", device().name());
+      log_warn("{}: replaying the log of before the crash; the mount is there when that is done", device().name());
     }
     return replay.apply(chunk);
   };
@@ -270,7 +270,7 @@ Status Store::recover(const std::function<Status()>& make_equal) {
     log_->start(position, options_.random->next(), true);
   }
   if (options_.read_only) return {};
-  spdlog::info("{}: recovered {} of the log", device().name(), counted(recovered.chunks, "chunk"));
+  log_info("{}: recovered {} of the log", device().name(), counted(recovered.chunks, "chunk"));
   superblocks_->count_recovery();
   return checkpoints_->make({});
 }

@@ -149,7 +149,7 @@ RULES = [
                "inode(r.directory).directory_delta().add(r.cookie + (OFF ? 1000 : 0),")]),
     Rule("H44", "a read-only mount recovers like any other",
          [Edit(FAULTS, "      read_only_(read_only),\n", "      read_only_(read_only && !OFF),\n"),
-          Edit(STORE, "  if (options_.read_only) return {};\n  spdlog::info", "  if (options_.read_only && !OFF) return {};\n  spdlog::info")]),
+          Edit(STORE, "  if (options_.read_only) return {};\n  log_info", "  if (options_.read_only && !OFF) return {};\n  log_info")]),
     Rule("H45", "an overlay passes writes on",
          [Edit("src/io/overlay_device.cc",
                "  if (request.kind != IoKind::flush) change(request);\n  reactor.finish_later(request, 0);",

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = [ROOT / name for name in ("src", "tools", "tests", "bench")]
 MORE_FOLDERS = [ROOT / name for name in ("tests/crash", "bench/engine")]  # that target_include_directories names besides
-ROOM_BATCH, OTHER_BATCH = 20, 12
+ROOM_BATCH, OTHER_BATCH = 20, 12  # a tool is joined as a room is
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 LIST = re.compile(r"\b(varve_library|varve_test|varve_fuzz_targets|add_library|add_executable|target_sources)\s*\(([^()]*)\)")
 
@@ -28,7 +28,8 @@ def included(path):
 def units_of(cmake_lists):
     """(name, sources) of each unit that the file describes."""
     text = re.sub(r"#[^\n]*", "", cmake_lists.read_text())
-    joined = set(re.findall(r"\bvarve_join(?:_tool)?\((\w+)\)", text))
+    joined = set(re.findall(r"\bvarve_join\((\w+)\)", text))
+    tools = set(re.findall(r"\bvarve_join_tool\((\w+)\)", text))
     apart = {source for names in re.findall(r"set_source_files_properties\(([^()]*) PROPERTIES SKIP_UNITY", text) for source in names.split()}
     batches, sources = {}, defaultdict(list)
     for command, arguments in LIST.findall(text):
@@ -36,7 +37,7 @@ def units_of(cmake_lists):
         if command == "varve_library":
             target = "varve_" + target
         is_joined = command == "varve_test" or target in joined
-        batches.setdefault(target, ROOM_BATCH if command == "varve_library" else OTHER_BATCH if is_joined else 1)
+        batches.setdefault(target, ROOM_BATCH if command == "varve_library" or target in tools else OTHER_BATCH if is_joined else 1)
         sources[target] += [name for name in others if name.endswith(".cc")]
     for target, names in sources.items():
         together = [name for name in names if name not in apart]

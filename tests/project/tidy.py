@@ -62,6 +62,8 @@ BANNED_CALLS = [
     (r"std::(random_device|mt19937)|system_clock::now", "Clock and Random are injected", r"src/base/clock\.cc|^tests/|^bench/"),
     (r"std::(cout|cerr)\b|\bprintf\s*\(", "libraries do not print", r"^(tools|tests|bench)/"),
     (r"using namespace std;", "spell it", r"^$"),
+    (r"\bspdlog::(trace|debug|info|warn|error|critical|log)\(|\bfmt::v?format_to(_n)?\(", "compiles all of fmt again: base/logging.h, fmt::format",
+     r"^src/base/types\.cc"),
     # One that waits in the kernel for a daemon that is stopped cannot be joined.
     (r"\bnew\s+std::thread\b|\.detach\(\)", "threads are owned and joined", r"^tools/varve/observe/status_asker\.cc"),
 ]

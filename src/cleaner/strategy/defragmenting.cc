@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "base/counted.h"
+#include "base/logging.h"
 #include "cleaner/file_layout.h"
 #include "cleaner/file_source.h"
 #include "cleaner/strategy/builtin.h"
@@ -161,7 +161,7 @@ class Defragmenting final : public Strategy {
     const bool of_this_file = why.is(Errc::io) || why.is(Errc::corrupt);
     if (!of_this_file || !bench.mover().device_answers()) return why;
     if (counts_.unreadable++ == 0) {  // a leaf can hold the extents of many
-      spdlog::error("{}: inode {} cannot be defragmented: {}", bench.store().device().name(), *file_, why.message());
+      log_error("{}: inode {} cannot be defragmented: {}", bench.store().device().name(), *file_, why.message());
       bench.store().faults().note(why.code(), {}, *file_);
     }
     file_.reset();

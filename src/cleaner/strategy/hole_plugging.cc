@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "base/counted.h"
+#include "base/logging.h"
 #include "cleaner/plugger.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
@@ -119,7 +119,7 @@ class HolePlugging final : public Strategy {
     bench.tell(fmt::format("plugging holes with what lives in {}", counted(field.sources.size(), "segment")));
     auto done = plugger.run(field.sources, field.others, [&] { return bench.task().ends(true); });
     if (!done.ok()) {
-      spdlog::warn("hole-plugging: {}", done.error().message());
+      log_warn("hole-plugging: {}", done.error().message());
       round.why = done.error().message();
       round.failure = done.error();
       return;

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <pthread.h>
-#include <spdlog/spdlog.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/logging.h"
 
 namespace varve::fuse {
 
@@ -70,7 +70,7 @@ void CacheFlusher::flush(Ino ino, std::uint64_t offset, std::function<void()> do
 void CacheFlusher::flush_all(const std::string& directory, std::size_t most, std::function<void()> done) {
   const auto work = [this, directory, most] {
     if (!write_back(directory, most))
-      spdlog::warn("{}: reads and writes go on and on: not all is waited for that the kernel holds back", directory);
+      log_warn("{}: reads and writes go on and on: not all is waited for that the kernel holds back", directory);
   };
   of_all_.add({work, std::move(done)});
 }
@@ -137,7 +137,7 @@ bool CacheFlusher::write_back(const std::string& directory, std::size_t most) {
   for (;;) {
     const std::uint64_t before = transport_.writes().count;
     // Those hear of it that sync the file.
-    if (const int error = sync_apart(mount.get())) spdlog::debug("{}: {}", directory, std::strerror(error));
+    if (const int error = sync_apart(mount.get())) log_debug("{}: {}", directory, std::strerror(error));
     settled = settle(most);
     const Arrivals::Writes now = transport_.writes();
     if (settled && now.count - before < few) return true;
@@ -149,7 +149,7 @@ bool CacheFlusher::write_back(const std::string& directory, std::size_t most) {
 
 void CacheFlusher::drop_cache(Ino ino, std::uint64_t offset) {
   if (const int error = notify_inval_inode(transport_, ino, static_cast<std::int64_t>(offset)))
-    spdlog::debug("inode {}: cache not dropped: {}", ino, std::strerror(error));
+    log_debug("inode {}: cache not dropped: {}", ino, std::strerror(error));
 }
 
 void CacheFlusher::wait_for_writes() {

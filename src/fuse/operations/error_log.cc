@@ -1,6 +1,6 @@
 #include "fuse/operations/error_log.h"
 
-#include <spdlog/spdlog.h>
+#include "base/logging.h"
 
 namespace varve::fuse {
 
@@ -29,7 +29,7 @@ void ErrorLog::note(const Error& error, const char* operation, Ino ino) {
     const Lock lock(mutex_);
     if (seen_.size() >= kMaxInodes || !seen_.insert(ino).second) return;
   }
-  spdlog::error("{} of inode {}: {}", operation, ino, error.message());
+  log_error("{} of inode {}: {}", operation, ino, error.message());
 }
 
 }  // namespace varve::fuse

@@ -1,5 +1,5 @@
-#include <spdlog/spdlog.h>
 
+#include "base/logging.h"
 #include "format/layout.h"
 #include "fuse/operations/operations.h"
 #include "fuse/operations/request.h"
@@ -10,7 +10,7 @@ Status init(Request& r) {
   const auto offer = TRY(decode_init(r.body().rest()));
   const auto agreed = r.session().initialise(offer);
   if (!agreed.ok()) {
-    spdlog::error("{}", agreed.error().message());
+    log_error("{}", agreed.error().message());
     r.reply_errno(EPROTO);
   } else {
     r.reply_struct((*agreed)->reply);

@@ -1,11 +1,10 @@
 #include "fuse/operations/request.h"
 
-#include <spdlog/spdlog.h>
-
 #include <cstring>
 #include <utility>
 
 #include "base/invariant.h"
+#include "base/logging.h"
 #include "fuse/operations/opcodes.h"
 
 namespace varve::fuse {
@@ -60,7 +59,7 @@ void Request::send(int error, std::span<const std::byte> first, std::span<const 
   if (header().len >= kLongBytes) host_.reactor.kick();
   end();
   if (const int failure = message_->reply(error, first, second))
-    spdlog::error("reply to {} of inode {} refused: {}", opcode_name(header().opcode), node(), std::strerror(failure));
+    log_error("reply to {} of inode {} refused: {}", opcode_name(header().opcode), node(), std::strerror(failure));
 }
 
 }  // namespace varve::fuse

@@ -1,7 +1,6 @@
 #include "fuse/operations/space_watch.h"
 
 #include <pthread.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/invariant.h"
+#include "base/logging.h"
 #include "fuse/protocol/protocol.h"
 #include "fuse/transport/device_message.h"
 
@@ -157,7 +157,7 @@ class DevicePort : public Port {
   DeviceMessage* taken_message(std::span<const std::byte> bytes) {
     DeviceMessage& message = *free_.back();
     if (!message.take(bytes, buffer_)) {
-      spdlog::error("a message of {} bytes that makes no sense: ignored", bytes.size());
+      log_error("a message of {} bytes that makes no sense: ignored", bytes.size());
       return nullptr;
     }
     free_.pop_back();
@@ -186,7 +186,7 @@ class DevicePort : public Port {
   void try_later(int error) {
     const std::uint64_t now = Clock::system().monotonic_ns();
     if (now >= next_report_) {
-      spdlog::error("messages of the kernel cannot be taken at the moment: {}", std::strerror(error));
+      log_error("messages of the kernel cannot be taken at the moment: {}", std::strerror(error));
       next_report_ = now + kReportEvery;
     }
     look_away();
