@@ -128,51 +128,89 @@ def published(experiment, fsfb, git):
 KINDS = ("full", "empty", "unaged")
 
 
-def panels(data):
-    """Rows of [(title, what is along x, {name: {x: y}})]: filesystems by themselves, and Varve's strategies by themselves."""
-    rows = []
-    for part, unit in (("fsfb", "round"), ("git", "pulls")):
-        for what in MODELS:
-            for which, names in sets_of(data[part]):
-                for key, says in (("grep", "seconds a GiB of a cold grep"), ("write", "seconds that a round takes the device")):
-                    row = [(f"{part}, {what}, {kind}{which}: {says}", unit,
-                            {name: data[part][name][kind].get(what, {}).get(key) for name in names if data[part][name].get(kind)}) for kind in KINDS]
-                    row = [(title, unit, {name: by for name, by in of.items() if by}) for title, unit, of in row]
-                    if any(of for _, _, of in row):
-                        rows.append(row)
-        free = []
-        for which, names in sets_of(data[f"{part}_free"]):
-            ends = {name: by[max(by)] for name in names if (by := data[f"{part}_free"][name])}
-            free.append((f"{part}, full{which}: free space by the length of its pieces, %", None,
-                         {name: {exponent: shares.get(exponent, 0) for exponent in range(12, 27)} for name, shares in ends.items()}))
-        if free:
-            rows.append(free)
-    return rows
+def plain(name):
+    """As a picture names it: one device is in a panel, and a strategy is Varve's."""
+    return name.split("@")[0].replace("varve:strategy=", "varve, ")
 
 
 def sets_of(names):
-    """[(words for a title, names)] with few enough curves for a panel."""
+    """[(words for a title, names)] with few enough curves for a panel: filesystems, and Varve's strategies."""
     kinds = [name for name in names if pictures.filesystem_of(name) == "varve" and ":" in name]
     others = [name for name in names if name not in kinds]
-    return [(words, some[:pictures.MOST_CURVES]) for words, some in (("", others), (", strategies of Varve", kinds)) if some]
+    return [(words, some[:pictures.MOST_CURVES]) for words, some in (("", others), (" (Varve's strategies)", kinds)) if some]
+
+
+def at_the_end(found, what):
+    """{kind: {filesystem: seconds a GiB of the last grep}}"""
+    out = {}
+    for name, got in found.items():
+        for kind in (kind for kind in KINDS if got.get(kind, {}).get(what, {}).get("grep")):
+            grep = got[kind][what]["grep"]
+            out.setdefault(kind, {})[plain(name)] = grep[max(grep)]
+    return out
+
+
+def of_kind(found, names, what, key, kind="full"):
+    """{filesystem: {round: seconds}}"""
+    by = {plain(name): found[name].get(kind, {}).get(what, {}).get(key) for name in names}
+    return {name: of for name, of in by.items() if of}
+
+
+def rows_of(data):
+    """Rows of two panels [(title, form, {name: …})], of the disk and the SSD: reads at the end, then rounds, then free space."""
+    rows = []
+    for part in ("fsfb", "git"):
+        rows.append([(f"{part}, {what}: a cold grep at the end", "points", at_the_end(data[part], what)) for what in MODELS])
+    for part, unit, keys in (("fsfb", "round", ("grep", "write")), ("git", "pulls", ("grep",))):
+        for words, names in sets_of(data[part]):
+            for key in keys:
+                says = "a cold grep" if key == "grep" else "writing a round"
+                rows.append([(f"{part}, {what}, full:\n{says}{words}", unit, of_kind(data[part], names, what, key)) for what in MODELS])
+    for part in ("fsfb", "git"):
+        free = {name: by[max(by)] for name, by in data[f"{part}_free"].items()}
+        row = [(f"{part}: free space by length,\n%{words}", "lengths",
+                {plain(name): {exponent: free[name].get(exponent, 0) for exponent in range(12, 27)} for name in dict.fromkeys(names)})
+               for words, names in sets_of(free)]
+        rows.append(row)
+    return [row for row in rows if any(of for _, _, of in row)]
+
+
+def height_of(row):
+    return 0.8 + 0.22 * max(len(by) for by in row[0][2].values()) if row[0][1] == "points" else 1.9
+
+
+def draw_points(axis, of, first):
+    names = list(dict.fromkeys(name for by in of.values() for name in by))
+    pictures.points(axis, names, of, log=False)
+    axis.set_xlabel("s a GiB (modelled)")
+    if not first:
+        axis.set_yticklabels([])
+
+
+def draw_curves(axis, form, of):
+    pictures.curves(axis, of, marks=form != "lengths")
+    axis.set_ylim(bottom=0)
+    if form == "lengths":
+        axis.set_xticks(range(12, 27, 4), [name_of(exponent) for exponent in range(12, 27, 4)])
+    else:
+        axis.set_xlabel(form)
 
 
 def draw(data):
     def plot(file):
-        import matplotlib.pyplot as plt
-        rows = panels(data)
-        figure, axes = plt.subplots(len(rows), len(KINDS), figsize=(16, 2.9 * len(rows)), squeeze=False)
+        rows = rows_of(data)
+        figure, axes = pictures.sheet([height_of(row) for row in rows], 2)
         for line, row in zip(axes, rows):
             for axis in line[len(row):]:
                 axis.axis("off")
-            most = max(y for _, _, of in row for by in of.values() for y in by.values())
-            for axis, (title, unit, of) in zip(line, row):
-                pictures.curves(axis, of, looks=list(dict.fromkeys(name for _, _, one in row for name in one)) if unit else None)
-                axis.set_title(title + ("" if unit is None else " (modelled)"), fontsize=8)
-                axis.set_ylim(0, 1.05 * most)  # the same in the row, to be compared
-                if unit:
-                    axis.set_xlabel(unit, fontsize=8)
+            for axis, (title, form, of) in zip(line, row):
+                if form == "points":
+                    draw_points(axis, of, axis is line[0])
                 else:
-                    axis.set_xticks(range(12, 27, 2), [name_of(exponent) for exponent in range(12, 27, 2)], fontsize=6)
-        pictures.save(figure, file, dpi=70)
+                    draw_curves(axis, form, of)
+                axis.set_title(title)
+            if row[0][1] not in ("points", "lengths"):
+                line[0].set_ylabel("s a GiB" if "grep" in row[0][0] else "s")
+        pictures.shared_legend(figure, axes[0][0])
+        pictures.save(figure, file)
     return plot

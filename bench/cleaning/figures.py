@@ -32,119 +32,112 @@ class Place(NamedTuple):
 
 def steps(axes, shares, label, labels):
     bins = len(shares)
-    axes.stairs(shares, [i / bins for i in range(bins + 1)], label=label, linewidth=1.5, color=pictures.look_of(label, labels)[0])
-    axes.set_xlabel("live share of a segment", fontsize=8)
-    axes.set_ylabel("share of segments", fontsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def panels(count, columns=3):
-    rows = (count + columns - 1) // columns
-    figure, axes = plt.subplots(rows, columns, figsize=(4.3 * columns, 3.1 * rows), squeeze=False)
-    flat = [a for line in axes for a in line]
-    for unused in flat[count:]:
-        unused.set_visible(False)
-    return figure, flat
+    axes.stairs([100 * share for share in shares], [100 * i / bins for i in range(bins + 1)], label=label, linewidth=1.3,
+                color=pictures.look_of(label, labels)[0])
 
 
 def draw_distributions(rows, into):
     cases = grouped([r for r in rows if sum(r["shares"]) > 0], "workload", "writes")
-    columns = max(2, len(grouped(rows, "writes")))
-    figure, axes = panels(len(cases), columns)
-    for place, ((workload, writes), case) in zip(axes, cases.items()):
-        labels = list(dict.fromkeys(row["policy"] for row in rows))
+    workloads, counts = (list(dict.fromkeys(case[i] for case in cases)) for i in (0, 1))
+    labels = list(dict.fromkeys(row["policy"] for row in rows))
+    figure, axes = pictures.sheet([1.7] * len(workloads), len(counts))
+    for (workload, writes), case in cases.items():
+        place = axes[workloads.index(workload)][counts.index(writes)]
         for row in case:
             steps(place, row["shares"], row["policy"], labels)
-        place.set_title(f"{workload}, {writes} writes", fontsize=9)
-        pictures.legend_below(place, columns=2, gap=0.22)
+        place.set_title(f"{workload},\n{writes:,} writes".replace(",0", " 0"))
+    for place in axes[:, 0]:
+        place.set_ylabel("% of segments")
+    for place in axes[-1]:
+        place.set_xlabel("live in a segment, %")
+    pictures.shared_legend(figure, axes[0][0])
     into.save(figure, "policies-utilisation")
 
 
 def draw_costs(rows, into):
     cases = grouped([r for r in rows if r["2/(1-u)"] is not None], "cleaning")  # else it ran out of space
-    keys = {"2/(1-u)": "mean over cleans of 2/(1-u)", "(new+read+moved)/new": "counted: (new + read + moved)/new"}
-    figure, axes = panels(len(keys) * len(cases), len(keys))
-    panel = iter(axes)
+    keys = {"2/(1-u)": "mean of 2/(1-u)", "(new+read+moved)/new": "(new + read + moved)/new"}
+    figure, axes = pictures.sheet([2.0] * len(cases), len(keys))
+    panel = iter(axes.flat)
     for (cleaning,), case in cases.items():
         for key, says in keys.items():
             place = next(panel)
             pictures.curves(place, {policy: {r["occupancy"]: r[key] for r in line} for (policy,), line in grouped(case, "policy").items()})
-            place.set_title(f"{cleaning}\n{says}", fontsize=8)
-            place.set_xlabel("occupancy of the volume", fontsize=8)
-            place.set_ylabel("write cost", fontsize=8)
+            place.set_title(f"{cleaning}\n{says}")
             place.set_ylim(bottom=0)
+    for place in axes[-1]:
+        place.set_xlabel("occupancy of the volume")
+    for place in axes[:, 0]:
+        place.set_ylabel("write cost")
     into.save(figure, "policies-cost")
 
 
-def bars(axes, rows, key, title):
+def rows_of(axes, rows, key, title):
+    """A row for each policy, a point for each workload."""
     names = list(dict.fromkeys(r["policy"] for r in rows))
-    groups = grouped(rows, "workload")
-    width = 0.8 / len(groups)
-    for i, ((workload,), case) in enumerate(groups.items()):
-        at = [names.index(r["policy"]) + (i - (len(groups) - 1) / 2) * width for r in case]
-        drawn = axes.bar(at, [r[key] for r in case], width, label=workload, color=pictures.look_of(workload, [w for w, in groups])[0])
-        axes.bar_label(drawn, [pictures.number(r[key]) for r in case], fontsize=6)
-    axes.set_xticks(range(len(names)), [n.replace(", ", ",\n") for n in names], fontsize=7)
-    axes.set_title(title, fontsize=9)
-    axes.spines[["top", "right"]].set_visible(False)
-    pictures.legend_below(axes, gap=0.3)
+    pictures.points(axes, names, {workload: {r["policy"]: r[key] for r in case} for (workload,), case in grouped(rows, "workload").items()}, log=False)
+    axes.set_title(title)
 
 
 def draw_groups(result, into):
-    figure, axes = panels(2, 2)
-    bars(axes[0], result["groups"]["rows"], "write cost", "write cost by number of groups, 85 %")
-    bars(axes[1], result["schemes"]["rows"], "write cost", "by quantisation and victim policy, 85 %")
+    tables = {"groups": "write cost by number of groups, 85 % full", "schemes": "by quantisation and choice of victims, four groups, 85 % full"}
+    figure, axes = pictures.sheet([0.6 + 0.28 * len({r["policy"] for r in result[name]["rows"]}) for name in tables])
+    for (place,), (name, title) in zip(axes, tables.items()):
+        rows_of(place, result[name]["rows"], "write cost", title)
+    pictures.shared_legend(figure, axes[0][0])
     into.save(figure, "sfs-groups")
 
 
 def draw_utilisations(rows, into):
+    """A row for each workload; below them what segments are like, with the legend in what is left of the last row."""
     cases = grouped(rows, "workload")
-    figure, axes = panels(3 * len(cases))
-    for column, ((workload,), case) in enumerate(cases.items()):
+    below = len(cases) // 2 + 1
+    figure, axes = pictures.sheet([1.8] * (len(cases) + below), 2)
+    for place in axes[len(cases):].flat:
+        place.axis("off")
+    for line, ((workload,), case) in zip(axes, cases.items()):
         policies = grouped(case, "policy")
-        labels = [policy for policy, in policies]
-        for line, key in enumerate(("write cost", "MB/s (modelled)")):
-            pictures.curves(axes[line * len(cases) + column], {policy: {r["utilisation"]: r[key] for r in rows_} for (policy,), rows_ in policies.items()})
-            axes[line * len(cases) + column].set_xlabel("utilisation", fontsize=8)
-            axes[line * len(cases) + column].set_ylim(bottom=0)
-        for row in case:
-            if row["utilisation"] == 0.7:
-                steps(axes[2 * len(cases) + column], row["shares"], row["policy"], labels)
-        for line, label in ((0, "write cost"), (1, "MB/s, modelled"), (2, "share of segments, at 70 %")):
-            axes[line * len(cases) + column].set_title(f"{workload}: {label}", fontsize=9)
-        pictures.legend_below(axes[2 * len(cases) + column], columns=2, gap=0.22)
+        for place, key, says in zip(line, ("write cost", "MB/s (modelled)"), ("write cost", "MB/s, modelled")):
+            pictures.curves(place, {policy: {100 * r["utilisation"]: r[key] for r in rows_} for (policy,), rows_ in policies.items()})
+            place.set_title(f"{workload}: {says}")
+            place.set_ylim(bottom=0)
+            place.set_xlabel("utilisation, %")
+    labels = list(dict.fromkeys(r["policy"] for r in rows))
+    places = iter(axes[len(cases):].flat)
+    for ((workload,), case), place in zip(cases.items(), places):
+        place.axis("on")
+        for row in (row for row in case if row["utilisation"] == 0.7):
+            steps(place, row["shares"], row["policy"], labels)
+        place.set_title(f"{workload}, 70 %: % of segments")
+        place.set_xlabel("live in a segment, %")
+    next(places).legend(*axes[len(cases)][0].get_legend_handles_labels(), loc="center", frameon=False)
     into.save(figure, "sfs-utilisation")
 
 
 def draw_cleaning(rows, into):
-    cases = grouped(rows, "sample")
-    figure, axes = panels(2 * len(cases), len(cases))
-    for column, ((sample,), case) in enumerate(cases.items()):
-        names = [f"{r['strategy']}\n{r['amount']}" + (f", {r['buffer']} blocks" if r["buffer"] else "") for r in case]
-        for line, key in ((0, "s (modelled)"), (1, "read s (modelled)")):
-            place = axes[line * len(cases) + column]
-            drawn = place.barh(range(len(case)), [r[key] for r in case], color=pictures.OTHERS[line][0])
-            place.bar_label(drawn, [pictures.number(r[key]) for r in case], fontsize=6, padding=2)
-            place.spines[["top", "right"]].set_visible(False)
-            place.set_yticks(range(len(case)), names, fontsize=6)
+    """Of the samples in which anything is worth moving."""
+    cases = {sample: case for sample, case in grouped(rows, "sample").items() if any(r["written"] for r in case)}
+    figure, axes = pictures.sheet([0.6 + 0.19 * len(case) for case in cases.values()], 2)
+    for line, ((sample,), case) in zip(axes, cases.items()):
+        names = ["as it is" if r["strategy"] == "(none)" else ", ".join([r["strategy"], r["amount"], *([f"{r['buffer']} blocks"] if r["buffer"] else [])])
+                 for r in case]
+        for place, key, colour in zip(line, ("s (modelled)", "read s (modelled)"), pictures.OTHERS):
+            drawn = place.barh(range(len(case)), [r[key] for r in case], color=colour[0])
+            place.bar_label(drawn, [f"{r[key]:.1f}" for r in case], padding=2, fontsize=pictures.LETTERS - 1)
+            place.set_yticks(range(len(case)), names if place is line[0] else [])
             place.invert_yaxis()
-            place.set_title(f"{sample}: {'cleaning' if line == 0 else 'reading all after'}, s (model)", fontsize=8)
+            place.margins(x=0.15)
+        line[0].set_title(f"{sample}: cleaning, s (model)")
+        line[1].set_title("reading all after it, s (model)")
     into.save(figure, "fragmentation-cleaning")
 
 
 def draw_maps(rows, into):
-    figure, axes = panels(1, 1)
     samples = list(dict.fromkeys(r["sample"] for r in rows))
-    ways = grouped(rows, "how")
-    for i, ((how,), case) in enumerate(ways.items()):
-        drawn = axes[0].bar([samples.index(r["sample"]) + (i - 0.5) * 0.4 for r in case], [r["s (modelled)"] for r in case], 0.4, label=how,
-                            color=pictures.look_of(how, [way for way, in ways])[0])
-        axes[0].bar_label(drawn, [pictures.number(r["s (modelled)"]) for r in case], fontsize=7)
-    axes[0].set_xticks(range(len(samples)), samples)
-    axes[0].set_ylabel("s, modelled")
-    axes[0].set_title("Finding the owners of all blocks, nothing in memory", fontsize=9)
-    axes[0].spines[["top", "right"]].set_visible(False)
-    pictures.legend_below(axes[0])
+    figure, ((axes,),) = pictures.sheet([0.8 + 0.28 * len(samples)])
+    pictures.points(axes, samples, {how: {r["sample"]: r["s (modelled)"] for r in case} for (how,), case in grouped(rows, "how").items()}, log=False)
+    axes.set_title("finding the owners of all blocks, nothing in memory, s (model)")
+    pictures.shared_legend(figure, axes)
     into.save(figure, "fragmentation-map")
 
 

@@ -82,15 +82,13 @@ def waiting(results):
 
 def plot(results, path, waited=False):
     key = "waited_seconds" if waited else "device_seconds"
-    import matplotlib.pyplot as plt
     import pictures
 
-    figure, axes = plt.subplots(len(results), 1, figsize=(9, sum(0.9 + 0.33 * len(rows) for rows in results.values())), squeeze=False,
-                                gridspec_kw={"height_ratios": [2 + len(rows) for rows in results.values()]})
+    figure, axes = pictures.sheet([0.7 + 0.27 * len(rows) for rows in results.values()])
     for axis, (model, rows) in zip(axes[:, 0], results.items()):
         names = list(dict.fromkeys(name for got in rows.values() for name in got))
         of = {name: {row: got[name][key] / got[name]["operations"] * 1000 for row, got in rows.items() if name in got} for name in names}
         pictures.points(axis, list(rows), of)
-        axis.set_title(f"{model}: {'what one waits for' if waited else 'device time of'} an operation, ms", fontsize=10)
+        axis.set_title(f"{model}: {'what one waits for' if waited else 'device time of'} an operation, ms")
     pictures.shared_legend(figure, axes[0][0])
-    pictures.save(figure, path, dpi=90, top=0.97)
+    pictures.save(figure, path)

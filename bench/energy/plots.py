@@ -4,34 +4,40 @@ import cleaning
 import pictures
 import samples
 
-WIDE = 3  # panels in a row
+WIDE = 2  # panels in a row
 
 
 def stacked(axis, title, names, parts):
-    """`parts`: {label: {name: joules}}"""
-    bottom = [0.0] * len(names)
+    """`parts`: {label: {name: joules}}; the sum stands behind."""
+    names = [name for name in names if any(name in of for of in parts.values())]
+    left = [0.0] * len(names)
     for label, of in parts.items():
         values = [of.get(name, 0) for name in names]
-        axis.bar(names, values, bottom=bottom, label=label, color=pictures.look_of(label, parts)[0])
-        bottom = [a + b for a, b in zip(bottom, values)]
+        axis.barh(names, values, left=left, label=label, color=pictures.look_of(label, parts)[0])
+        left = [a + b for a, b in zip(left, values)]
+    for line, total in enumerate(left):
+        axis.annotate(pictures.number(total), (total, line), xytext=(3, 0), textcoords="offset points", va="center", fontsize=pictures.LETTERS - 1)
+    axis.invert_yaxis()
+    axis.margins(x=0.2)
     finish(axis, title)
 
 
 def beside(axis, title, names, parts):
-    """The same, beside each other."""
-    width = 1 / (len(parts) + 1)
-    for i, (label, of) in enumerate(parts.items()):
-        axis.bar([x + i * width for x in range(len(names))], [of.get(name, 0) for name in names], width, label=label,
-                 color=pictures.look_of(label, parts)[0])
-    axis.set_xticks([x + width * (len(parts) - 1) / 2 for x in range(len(names))], names)
+    """A row for each name, a point for each part."""
+    pictures.points(axis, list(names), parts, log=False)
     finish(axis, title)
 
 
 def finish(axis, title):
-    axis.set_title(f"{title} (modelled)", fontsize=8)
-    axis.tick_params(axis="x", rotation=60, labelsize=7)
-    axis.spines[["top", "right"]].set_visible(False)
-    pictures.legend_below(axis, gap=0.3)
+    axis.set_title(title)
+    if len(axis.get_legend_handles_labels()[0]) > 1:
+        pictures.legend_below(axis, columns=2, gap=0.14)
+
+
+def height_of(panel):
+    """The names of the rows, and as many lines of the legend as it needs."""
+    _, _, names, parts = panel
+    return 0.9 + 0.21 * len(names) + 0.2 * -(-len(parts) // 2)
 
 
 def filesystems(by, figures, run):
@@ -40,7 +46,7 @@ def filesystems(by, figures, run):
     for title, phases in figures:
         parts = {phase: {name: of[phase]["modelled_joules"] for name, of in by.items() if phase in of}
                  for phase in (phases if phases is not samples.READS else phases[:1])}
-        out.append((stacked, f"{title} ({run}): J, Microdrive", list(by), {phase: of for phase, of in parts.items() if of}))
+        out.append((stacked, f"{title}\n({run}), J (modelled)", list(by), {phase: of for phase, of in parts.items() if of}))
     return out
 
 
@@ -61,15 +67,15 @@ def modes(rows, cost, buffer):
             tenth.setdefault(row["amount"], {})[row["strategy"]] = cleaned
     maps = {how: {sample: joules(f"{sample}-map-{way}") for sample in chosen} for how, way in ((".mfile", "mfile"), ("a scan", "scanning"))}
     worn = cleaning.WORN if cleaning.WORN in chosen else "all samples"
-    return [(beside, "Figure 7.5: cleaning: J, Microdrive", chosen, work),
-            (beside, "Figures 7.6, 7.7: reading after cleaning, by before", chosen, after),
-            (beside, f"Figure 7.8: all, and a tenth ({worn}): J, Microdrive", list(cleaning.STRATEGIES), tenth),
-            (beside, "Figure 7.9: the map: J, Microdrive", chosen, maps)]
+    return [(beside, "Figure 7.5: cleaning,\nJ (modelled)", chosen, work),
+            (beside, "Figures 7.6, 7.7: reading after\ncleaning, by before (modelled)", chosen, after),
+            (beside, f"Figure 7.8: all, and a tenth\n({worn}), J (modelled)", list(cleaning.STRATEGIES), tenth),
+            (beside, "Figure 7.9: the map,\nJ (modelled)", chosen, maps)]
 
 
 def used(results):
     """Of a disk that is used now and then."""
-    return [(beside, f"A disk that is used now and then, {phase}: J", list(by), {name: {case: of[name]["modelled_joules"] for case, of in by.items()}
+    return [(beside, f"A disk that is used now and then,\n{phase}, J (modelled)", list(by), {name: {case: of[name]["modelled_joules"] for case, of in by.items()}
                                                                                for name in next(iter(by.values()))})
             for phase, by in results.items()]
 
@@ -83,9 +89,8 @@ def draw(data, figures, buffer):
     panels = [panel for panel in panels if panel[-1]]
 
     def plot(file):
-        import matplotlib.pyplot as plt
-        height = -(-len(panels) // WIDE)
-        canvas, axes = plt.subplots(height, WIDE, figsize=(15, 3.9 * height), squeeze=False)
+        lines = [panels[i:i + WIDE] for i in range(0, len(panels), WIDE)]
+        canvas, axes = pictures.sheet([max(map(height_of, line)) for line in lines], WIDE, 7.2)
         for axis in axes.flat:
             axis.axis("off")
         for axis, (show, *what) in zip(axes.flat, panels):

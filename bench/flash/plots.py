@@ -13,53 +13,48 @@ def erased(model):
 
 
 # Title, what is drawn of a filesystem's figures and those of the first one.
-BARS = [("12: MB/s, SSD-M", lambda got, _: rate_of(got, "sfs-m")),
+ROWS = [("12: MB/s, SSD-M", lambda got, _: rate_of(got, "sfs-m")),
         ("13: WA, FAST", amplified("ftl-fast")), ("13: WA, page-mapped", amplified("ftl-page")),
-        ("14: erases by the first one's, FAST", erased("ftl-fast")), ("14: erases by the first one's, page-mapped", erased("ftl-page"))]
+        ("14: erases by row 1, FAST", erased("ftl-fast")), ("14: the same, page-mapped", erased("ftl-page"))]
 
 
 def by_request(axis, found):
     pictures.curves(axis, found)
     axis.set_xscale("log", base=2)
-    axis.set_title("1: random writes by request,\nas share of writes in a row (modelled)", fontsize=9)
+    axis.set_xticks([1 << power for power in (12, 18, 24)], ["4 KiB", "256 KiB", "16 MiB"])
+    axis.minorticks_off()
+    axis.set_title("1: random writes by request,\nby writes in a row (modelled)")
 
 
 def by_utilisation(axis, drive, found):
     """Of one drive, a curve for each load."""
-    pictures.curves(axis, {load: {share: ratio(by[drive], DRIVES[drive][3]) for share, by in of.items() if drive in by} for load, of in found.items()})
+    pictures.curves(axis, {load: {100 * share: ratio(by[drive], DRIVES[drive][3]) for share, by in of.items() if drive in by} for load, of in found.items()})
     axis.set_ylim(bottom=0)
-    axis.set_xlabel("share of the device in use")
-    axis.set_title(f"11: {DRIVES[drive][0]}: the log's speed by utilisation,\nas share of writes in a row (modelled)", fontsize=9)
+    axis.set_xlabel("in use, %")
+    axis.set_title(f"11: {DRIVES[drive][0]}, Varve,\nby writes in a row (modelled)")
 
 
-def bars(axis, title, value, results, names):
-    for i, name in enumerate(names):
-        values = [(value(by[name], by[next(iter(by))]) or 0) if name in by else 0 for by in results.values()]
-        axis.bar([x + i / (len(names) + 1) for x in range(len(results))], values, 1 / (len(names) + 1), label=name, **of_kind(name, names))
-    axis.set_xticks([x + 0.4 for x in range(len(results))], list(results), fontsize=8)
-    axis.set_title(f"{title} (modelled)", fontsize=9)
-    axis.spines[["top", "right"]].set_visible(False)
-
-
-def of_kind(name, names):
-    """The colour of its filesystem, and for each kind of it another pattern."""
-    base = pictures.filesystem_of(name)
-    kinds = [other for other in names if pictures.filesystem_of(other) == base]
-    return {"color": pictures.look_of(name)[0], "hatch": ("", "///", "...", "xx", "\\\\", "++", "oo")[kinds.index(name) % 7], "edgecolor": "white"}
+def by_filesystem(axis, title, value, results, names):
+    """A row for each filesystem, a point for each load."""
+    of = {load: {name: value(by[name], by[next(iter(by))]) or 0 for name in names if name in by} for load, by in results.items()}
+    pictures.points(axis, names, of, log=False)
+    axis.set_title(f"{title} (modelled)")
 
 
 def draw(data):
+    """Figures 1 and 11 in four panels, then pairs of FAST and page-mapped flash beside each other."""
     def plot(file):
-        import matplotlib.pyplot as plt
-        figure, axes = plt.subplots(3, 3, figsize=(15, 12))
-        panels = iter(axes.flat)
-        by_request(next(panels), data["curves"])
-        for drive in list(DRIVES)[:3]:
-            by_utilisation(next(panels), drive, data["utilisation"])
         names = list(dict.fromkeys(name for by in data["filesystems"].values() for name in by))
-        for title, value in BARS:
-            axis = next(panels)
-            bars(axis, title, value, data["filesystems"], names)
-        pictures.shared_legend(figure, axis, columns=5)
-        pictures.save(figure, file, top=0.94)
+        high = 0.6 + 0.24 * len(names)
+        figure, axes = pictures.sheet([2.0, 2.0, high, high, high], 2)
+        by_request(axes[0][0], data["curves"])
+        for axis, drive in zip((axes[0][1], *axes[1]), list(DRIVES)[:3]):
+            by_utilisation(axis, drive, data["utilisation"])
+        axes[2][1].axis("off")
+        for axis, (title, value) in zip((axes[2][0], *axes[3], *axes[4]), ROWS):
+            by_filesystem(axis, title, value, data["filesystems"], names)
+            if axis in axes[:, 1]:
+                axis.set_yticklabels([])
+        axes[2][1].legend(*axes[2][0].get_legend_handles_labels(), loc="center", frameon=False, title="for all rows below")
+        pictures.save(figure, file)
     return plot

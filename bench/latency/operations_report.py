@@ -67,22 +67,17 @@ def tables_of_dd(experiment, data):
 
 
 def draw_plot(file, data):
+    """All operations in the first and in the last state, reads and writes in all."""
     import pictures
-    from matplotlib import pyplot
     depth = min(row_[1] for got in data.values() for row_ in got["rows"])
-    operations = list(dict.fromkeys(row_[2] for got in data.values() for row_ in got["rows"]))
-    figure, axes = pyplot.subplots(len(STATES), len(operations), figsize=(3.2 * len(operations), 3.2 * len(STATES)), squeeze=False, sharey="col")
-    for line, state in enumerate(STATES):
-        for axis, operation in zip(axes[line], operations):
-            of = {}
-            for name, got in data.items():
-                for row_ in got["rows"]:
-                    if row_[:3] == [str(state), depth, operation]:
-                        of[name] = {at: value for at, value in enumerate(row_[3:3 + len(SHARES)]) if value is not None}
-            pictures.curves(axis, {name: by for name, by in of.items() if by}, looks=data)
-            axis.set_xticks(range(len(SHARES)), SHARES)
-            axis.set_yscale("log")
-            axis.set_title(f"{operation}, {depth} at once\n{state}", fontsize=8)
-            axis.tick_params(labelsize=7)
-        axes[line][0].set_ylabel("µs")
+    at = 3 + list(SHARES).index("p50"), 3 + list(SHARES).index("p99")
+    cases = dict.fromkeys((row_[2], row_[0]) for got in data.values() for row_ in got["rows"] if row_[1] == depth)
+    ends = str(STATES[0]), str(STATES[-1])
+    rows = sorted((case for case in cases if case[1] in ends or "write" in case[0] or "read" in case[0]), key=lambda case: list(cases).index(case))
+    of = {name: {f"{row_[2]},\n{row_[0]}": (row_[at[0]], row_[at[1]]) for row_ in got["rows"]
+                 if row_[1] == depth and row_[at[0]] is not None and row_[at[1]] is not None} for name, got in data.items()}
+    figure, ((axis,),) = pictures.sheet([0.8 + (0.18 + 0.115 * len(of)) * len(rows)])
+    pictures.ranges(axis, [f"{operation},\n{state}" for operation, state in rows], of, "µs")
+    axis.set_title(f"p50 (filled) and p99 (hollow), {depth} at once, µs")
+    pictures.shared_legend(figure, axis, columns=3)
     pictures.save(figure, file)

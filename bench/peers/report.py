@@ -120,18 +120,17 @@ def plot(path, results, peers, base="ext4"):
     try:
         import matplotlib
         matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
         import pictures
     except ImportError:
         print("no plot: this Python has no matplotlib")
         return
     rows = [row for row in results if median(results[row].get(base, []))]
     others = [p for p in peers if p != base]
-    figure, axes = plt.subplots(figsize=(9, 0.33 * len(rows) + 1.5))
+    figure, ((axes,),) = pictures.sheet([0.3 * len(rows) + 0.8])
     texts = [ROWS[row].text for row in rows]
     of = {peer: {text: ratio(row, median(results[row].get(peer, [])), median(results[row][base])) for row, text in zip(rows, texts)} for peer in others}
     pictures.points(axes, texts, of)
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xlabel(f"times as good as {base}")
     pictures.shared_legend(figure, axes)
-    pictures.save(figure, path, dpi=110, top=0.96)
+    pictures.save(figure, path)
