@@ -127,7 +127,8 @@ def from_zero(axis, least):
     right = axis.get_xlim()[1]
     axis.set_xlim(0, right)
     ticks = [tick for tick in axis.get_xticks() if 0 <= tick <= right]
-    axis.set_xlim(0 if least is None else min(0, least - 0.22 * right), right)
+    room = 0.22 if axis.get_subplotspec().get_gridspec().ncols == 1 else 0.36
+    axis.set_xlim(0 if least is None else min(0, least - room * right), right)
     axis.set_xticks(ticks)
 
 

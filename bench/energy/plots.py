@@ -1,5 +1,7 @@
 """All figures in one picture: filesystems, a row for each run (7.2 to 7.4); cleaning (7.5 to 7.9); a disk that is used now and then."""
 
+import itertools
+
 import cleaning
 import pictures
 import samples
@@ -40,13 +42,18 @@ def height_of(panel):
     return 0.9 + 0.21 * len(names) + 0.2 * -(-len(parts) // 2)
 
 
+def plain(name):
+    return name.replace("varve:strategy=", "varve, ").replace("varve:", "varve, ")
+
+
 def filesystems(by, figures, run):
     """[(draw, title, names, parts)] of figures 7.2 to 7.4."""
     out = []
     for title, phases in figures:
         parts = {phase: {name: of[phase]["modelled_joules"] for name, of in by.items() if phase in of}
                  for phase in (phases if phases is not samples.READS else phases[:1])}
-        out.append((stacked, f"{title}\n({run}), J (modelled)", list(by), {phase: of for phase, of in parts.items() if of}))
+        parts = {phase: {plain(name): joules for name, joules in of.items()} for phase, of in parts.items()}
+        out.append((stacked, f"{title}\n({run}), J (modelled)", list(map(plain, by)), {phase: of for phase, of in parts.items() if of}))
     return out
 
 
@@ -75,13 +82,16 @@ def modes(rows, cost, buffer):
 
 def used(results):
     """Of a disk that is used now and then."""
-    return [(beside, f"A disk that is used now and then,\n{phase}, J (modelled)", list(by), {name: {case: of[name]["modelled_joules"] for case, of in by.items()}
-                                                                               for name in next(iter(by.values()))})
-            for phase, by in results.items()]
+    out = []
+    for phase, by in results.items():
+        parts = {plain(name): {case: of[name]["modelled_joules"] for case, of in by.items()} for name in next(iter(by.values()))}
+        out.append((beside, f"A disk that is used now and then,\n{phase}, J (modelled)", list(by), parts))
+    return out
 
 
 def draw(data, figures, buffer):
-    panels = [panel for run, by in data["filesystems"].items() if by["microdrive"] for panel in filesystems(by["microdrive"], figures, run)]
+    runs = [filesystems(by["microdrive"], figures, run) for run, by in data["filesystems"].items() if by["microdrive"]]
+    panels = [panel for line in itertools.zip_longest(*runs[:WIDE]) for panel in line if panel] + [panel for run in runs[WIDE:] for panel in run]
     if data.get("cleaning"):
         panels += modes(data["modes"], data["cleaning"], buffer)
     if data.get("used"):
