@@ -32,7 +32,7 @@ namespace varve::tool {
 
 namespace {
 
-using Change = snapshots::SnapshotChange;
+using snapshots::SnapshotChange;
 
 struct SnapshotArguments {
   std::string path, name, new_name;
@@ -46,11 +46,11 @@ constexpr unsigned kMostInASecond = 1000;
 class SnapshotTarget {
  public:
   virtual ~SnapshotTarget() = default;
-  virtual Status change(const Change& change) = 0;
+  virtual Status change(const SnapshotChange& change) = 0;
   // All of them, even if some fail: the first failure.
-  virtual Status change_all(const std::vector<Change>& changes) {
+  virtual Status change_all(const std::vector<SnapshotChange>& changes) {
     Status all;
-    for (const Change& one : changes)
+    for (const SnapshotChange& one : changes)
       if (Status done = change(one); all.ok()) all = std::move(done);
     return all;
   }
@@ -62,9 +62,9 @@ class SnapshotTarget {
 class MountedTarget final : public SnapshotTarget {
  public:
   explicit MountedTarget(MountClient client) : client_(std::move(client)) {}
-  Status change(const Change& change) override { return client_.change_snapshot(change); }
+  Status change(const SnapshotChange& change) override { return client_.change_snapshot(change); }
   // Many at a time, since one checkpoint carries out all that is asked for when it begins.
-  Status change_all(const std::vector<Change>& changes) override {
+  Status change_all(const std::vector<SnapshotChange>& changes) override {
     constexpr std::size_t kAtATime = 64;
     std::vector<Status> done(changes.size());
     std::atomic<std::size_t> next = 0;
@@ -97,7 +97,7 @@ class MountedTarget final : public SnapshotTarget {
 class ImageTarget final : public SnapshotTarget {
  public:
   explicit ImageTarget(OwnMount mount) : mount_(std::move(mount)) {}
-  Status change(const Change& change) override {
+  Status change(const SnapshotChange& change) override {
     fs::Operation operation(mount_.filesystem().engine(), {});
     const Status done = fs::block_on(operation, [&] { return mount_.filesystem().change_snapshot(operation, change); });
     if (done.ok()) return {};
@@ -126,15 +126,15 @@ Result<std::unique_ptr<SnapshotTarget>> target_of(const std::string& path, Use u
 }
 
 // Would it go well? Of a filesystem that is not mounted, which is not opened for writing only to be told no.
-Status foresee(const std::string& path, const std::vector<Change>& changes) {
+Status foresee(const std::string& path, const std::vector<SnapshotChange>& changes) {
   ImageTarget image(TRY(OwnMount::open(path, "varve snapshot", true)));
   const auto state = image.list();
   TRY(image.close());
   if (!state.ok()) return state.error();
   std::set<std::string> names;
   for (const Json& one : (*state)["snapshots"]) names.insert(one.value("name", ""));
-  for (const Change& change : changes) {
-    const bool makes = change.kind == Change::Kind::create, renames = change.kind == Change::Kind::rename;
+  for (const SnapshotChange& change : changes) {
+    const bool makes = change.kind == SnapshotChange::Kind::create, renames = change.kind == SnapshotChange::Kind::rename;
     const std::string& fresh = renames ? change.new_name : change.name;
     if (makes || (renames && fresh != change.name)) TRY(format::check_snapshot_name(fresh));
     if (!makes && names.erase(change.name) == 0)
@@ -145,9 +145,9 @@ Status foresee(const std::string& path, const std::vector<Change>& changes) {
   return {};
 }
 
-Status change(const std::string& path, const std::vector<Change>& changes, bool json, IoLayer& io) {
-  for (const Change& one : changes)  // of tools the daemon takes them
-    if (one.kind == Change::Kind::create && format::is_passing_name(one.name)) TRY(format::check_snapshot_name(one.name));
+Status change(const std::string& path, const std::vector<SnapshotChange>& changes, bool json, IoLayer& io) {
+  for (const SnapshotChange& one : changes)  // of tools the daemon takes them
+    if (one.kind == SnapshotChange::Kind::create && format::is_passing_name(one.name)) TRY(format::check_snapshot_name(one.name));
   const control::Place place = TRY(control::find_place(path));
   if (!place.is_mounted() && !place.is_dead) TRY(foresee(place.source, changes));
   const auto target = TRY(target_of(path, Use::changes));
@@ -166,7 +166,7 @@ Result<std::string> create_unnamed(const std::string& path, bool json, IoLayer& 
   const std::string time = local_time(Clock::system().now().seconds, "%Y-%m-%d_%H:%M:%S");
   for (unsigned number = 1;; ++number) {
     std::string name = number == 1 ? time : fmt::format("{}-{}", time, number);
-    const Status made = change(path, {{Change::Kind::create, name, {}}}, json, io);
+    const Status made = change(path, {{SnapshotChange::Kind::create, name, {}}}, json, io);
     if (made.ok()) return name;
     if (!made.fails_with(Errc::exists) || number == kMostInASecond) return made.error();
   }
@@ -180,7 +180,7 @@ Status check_is_no_slip(bool is_named, const std::string& name) {
 Status create(const SnapshotArguments& arguments, IoLayer& io) {
   TRY(check_is_no_slip(arguments.is_named, arguments.name));
   std::string name = arguments.name;
-  if (arguments.is_named) TRY(change(arguments.path, {{Change::Kind::create, name, {}}}, arguments.json, io));
+  if (arguments.is_named) TRY(change(arguments.path, {{SnapshotChange::Kind::create, name, {}}}, arguments.json, io));
   else name = TRY(create_unnamed(arguments.path, arguments.json, io));
   if (arguments.json) io.out << json_text(Json{{"name", name}}, 2) << std::endl;
   else if (!arguments.is_named) io.out << name << std::endl;
@@ -188,12 +188,12 @@ Status create(const SnapshotArguments& arguments, IoLayer& io) {
 }
 
 Status rename(const SnapshotArguments& arguments, IoLayer& io) {
-  return change(arguments.path, {{Change::Kind::rename, arguments.name, arguments.new_name}}, arguments.json, io);
+  return change(arguments.path, {{SnapshotChange::Kind::rename, arguments.name, arguments.new_name}}, arguments.json, io);
 }
 
 Status remove(const SnapshotArguments& arguments, IoLayer& io) {
-  std::vector<Change> changes;
-  for (const std::string& name : arguments.names) changes.push_back({Change::Kind::remove, name, {}});
+  std::vector<SnapshotChange> changes;
+  for (const std::string& name : arguments.names) changes.push_back({SnapshotChange::Kind::remove, name, {}});
   TRY(change(arguments.path, changes, arguments.json, io));
   if (arguments.json) io.out << json_text(Json{{"deleted", arguments.names}}, 2) << std::endl;
   return {};
@@ -210,7 +210,7 @@ Status keep(SnapshotArguments arguments, IoLayer& io) {
   }
   const ChosenSnapshot chosen = TRY(choose_automatic(state, arguments.name, Clock::system().now().seconds));
   if (!arguments.is_named) arguments.new_name = local_time(chosen.made, "%Y-%m-%d_%H:%M:%S");
-  TRY(change(arguments.path, {{Change::Kind::rename, chosen.name, arguments.new_name}}, arguments.json, io));
+  TRY(change(arguments.path, {{SnapshotChange::Kind::rename, chosen.name, arguments.new_name}}, arguments.json, io));
   if (arguments.is_named) io.out << fmt::format("{} is as of {}", arguments.new_name, local_time(chosen.made)) << std::endl;
   else io.out << arguments.new_name << std::endl;
   return {};
