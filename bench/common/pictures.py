@@ -119,7 +119,8 @@ def curves(axis, of, style="-", marks=True, size=LETTERS - 1, looks=None):
 
 
 def number(value):
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+    """Three digits, two of what is small; no more than there are."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}" if value >= 0.1 else f"{value:.2g}"
 
 
 def from_zero(axis, least):
