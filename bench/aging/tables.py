@@ -137,7 +137,7 @@ def sets_of(names):
     """[(words for a title, names)] with few enough curves for a panel: filesystems, and Varve's strategies."""
     kinds = [name for name in names if pictures.filesystem_of(name) == "varve" and ":" in name]
     others = [name for name in names if name not in kinds]
-    return [(words, some[:pictures.MOST_CURVES]) for words, some in (("", others), (" (Varve's strategies)", kinds)) if some]
+    return [(words, some[:pictures.MOST_CURVES]) for words, some in (("", others), (" (strategies)", kinds)) if some]
 
 
 def at_the_end(found, what):
@@ -152,8 +152,8 @@ def at_the_end(found, what):
 
 def of_kind(found, names, what, key, kind="full"):
     """{filesystem: {round: seconds}}"""
-    by = {plain(name): found[name].get(kind, {}).get(what, {}).get(key) for name in names}
-    return {name: of for name, of in by.items() if of}
+    by = ((plain(name).removeprefix("varve, "), found[name].get(kind, {}).get(what, {}).get(key)) for name in names)
+    return {name: of for name, of in by if of}
 
 
 def rows_of(data):
@@ -169,14 +169,16 @@ def rows_of(data):
     for part in ("fsfb", "git"):
         free = {name: by[max(by)] for name, by in data[f"{part}_free"].items()}
         row = [(f"{part}: free space by length,\n%{words}", "lengths",
-                {plain(name): {exponent: free[name].get(exponent, 0) for exponent in range(12, 27)} for name in dict.fromkeys(names)})
+                {plain(name).removeprefix("varve, "): {exponent: free[name].get(exponent, 0) for exponent in range(12, 27)} for name in dict.fromkeys(names)})
                for words, names in sets_of(free)]
         rows.append(row)
     return [row for row in rows if any(of for _, _, of in row)]
 
 
 def height_of(row):
-    return 0.8 + 0.22 * max(len(by) for by in row[0][2].values()) if row[0][1] == "points" else 1.9
+    if row[0][1] == "points":
+        return 0.8 + 0.22 * max(len(by) for by in row[0][2].values())
+    return 2.4 if row[0][1] == "lengths" else 1.9
 
 
 def draw_points(axis, of, first):
@@ -191,9 +193,12 @@ def draw_curves(axis, form, of):
     pictures.curves(axis, of, marks=form != "lengths")
     axis.set_ylim(bottom=0)
     if form == "lengths":
+        axis.pending_names = []  # all end at nothing
+        pictures.legend_below(axis, columns=2, gap=0.16)
         axis.set_xticks(range(12, 27, 4), [name_of(exponent) for exponent in range(12, 27, 4)])
     else:
         axis.set_xlabel(form)
+        axis.locator_params(axis="x", integer=True, nbins=5)
 
 
 def draw(data):

@@ -109,8 +109,8 @@ def curves(axis, of, style="-", marks=True, size=LETTERS - 1, looks=None):
         raise ValueError(f"{len(of)} curves in one panel: nobody could follow them")
     for name, points in of.items():
         colour, mark = look_of(name, looks or of)
-        axis.plot(list(points), list(points.values()), style if len(points) > 2 else "", color=colour, linewidth=1.4, marker=mark if marks or len(points) < 3 else "",
-                  markersize=4)
+        axis.plot(list(points), list(points.values()), style if len(points) > 2 else "", color=colour, linewidth=1.4, markersize=4, label=name,
+                  marker=mark if marks or len(points) < 3 else "")
     axis.grid(True, axis="y", linewidth=0.4, alpha=0.5)
     axis.spines[["top", "right"]].set_visible(False)
     axis.pending_names = getattr(axis, "pending_names", []) + [(name, look_of(name, looks or of)[0], list(points)[-1], list(points.values())[-1])
@@ -198,7 +198,7 @@ def save(figure, file, dpi=DPI):
     """When everything is drawn: names go beside the ends of curves, and nothing is cut off."""
     figure.tight_layout()
     if any(getattr(axis, "pending_names", []) for axis in figure.axes):
-        figure.subplots_adjust(wspace=0.5)
+        figure.subplots_adjust(wspace=0.75 if figure.axes[0].get_subplotspec().get_gridspec().ncols == 2 else 0.5)
         figure.canvas.draw()
     for axis in figure.axes:
         name_ends(axis, getattr(axis, "pending_names", []), getattr(axis, "name_size", 8))
