@@ -24,7 +24,11 @@ control::StatusPage StatusPages::add(std::string text) {
   const Lock lock(mutex_);
   const std::uint64_t name = next_name_++;
   control::StatusPage first = cut(name, text, 0);
-  if (text.size() > sizeof first.text) documents_.push_back({name, std::move(text)});
+  if (text.size() > sizeof first.text) {
+    Document& kept = documents_.emplace_back();
+    kept.name = name;
+    kept.text = std::move(text);
+  }
   if (documents_.size() > kKept) documents_.pop_front();
   return first;
 }
