@@ -1,6 +1,10 @@
 #include "control/status_json.h"
 
+#include <algorithm>
+#include <string>
+
 #include "base/errc.h"
+#include "control/status_fields.h"
 #include "format/map_record.h"
 
 namespace varve::control {
@@ -17,72 +21,6 @@ Json groups_json(const fs::FilesystemStatus& s) {
     groups.push_back({{"group", name}, {"segments", group.segments}, {"live_blocks", group.live_blocks}, {"open", group.open}});
   }
   return groups;
-}
-
-Json space_json(const fs::FilesystemStatus& s) {
-  return {{"block_bytes", kBlockSize},
-          {"device_blocks", s.device_blocks},
-          {"live_blocks", s.live_blocks},
-          {"garbage_blocks", s.garbage_blocks},
-          {"reserve_blocks", s.reserve_blocks},
-          {"reclaimable_blocks", s.reclaimable_blocks},
-          {"charged_blocks", s.charged_blocks},
-          {"available_blocks", s.available_blocks},
-          {"segment_blocks", s.segment_blocks},
-          {"segments",
-           {{"total", s.segments.total},
-            {"clean", s.segments.clean},
-            {"open", s.segments.open},
-            {"refilling", s.segments.refilling},
-            {"empty", s.segments.empty},
-            {"used", s.segments.used}}},
-          {"utilisation", s.utilisation},
-          {"groups", groups_json(s)}};
-}
-
-Json log_json(const fs::FilesystemStatus& s) {
-  return {{"lsn", s.lsn},
-          {"durable_lsn", s.durable_lsn},
-          {"chunks", s.chunks},
-          {"flushes", s.flushes},
-          {"pending_bytes", s.pending_bytes},
-          {"log_bytes_since_checkpoint", s.log_bytes_since_checkpoint},
-          {"delta_records", s.delta_records},
-          {"delta_bytes", s.delta_bytes},
-          {"serial", s.serial},
-          {"checkpoints", s.checkpoints},
-          {"checkpoint_running", s.checkpoint_running},
-          {"replayed_chunks", s.replayed_chunks}};
-}
-
-Json traffic_json(const fs::FilesystemStatus& s) {
-  return {{"user_blocks_written", s.user_blocks_written},
-          {"data_blocks_written", s.data_blocks_written},
-          {"chain_blocks_written", s.chain_blocks_written},
-          {"node_blocks_written", s.node_blocks_written},
-          {"cleaned_blocks_written", s.cleaned_blocks_written},
-          {"refilled_blocks_written", s.refilled_blocks_written},
-          {"cleaned_blocks_read", s.cleaned_blocks_read},
-          {"device_bytes_written", s.device_bytes_written},
-          {"device_bytes_read", s.device_bytes_read},
-          {"device_writes", s.device_writes},
-          {"device_reads", s.device_reads},
-          {"device_read_errors", s.device_read_errors},
-          {"device_write_errors", s.device_write_errors},
-          {"write_cost", s.write_cost},
-          {"lifetime_write_cost", s.lifetime_write_cost}};
-}
-
-Json cleaner_json(const fs::FilesystemStatus& s) {
-  return {{"running", s.cleaner_running},
-          {"state", s.cleaner_state},
-          {"strategy", s.strategy},
-          {"decision", s.strategy_explanation},
-          {"victim_policy", s.victim_policy},
-          {"placement", s.placement},
-          {"segments_cleaned", s.segments_cleaned},
-          {"pinned_segments", s.pinned_segments},
-          {"pinned_garbage_blocks", s.pinned_garbage_blocks}};
 }
 
 Json finding_json(const scrub::Finding& finding) {
@@ -108,73 +46,52 @@ Json finding_json(const scrub::Finding& finding) {
   return json;
 }
 
-// Without the findings, for the status of the whole mount.
-Json scrub_json(const scrub::State& state) {
-  return {{"state", name_of(state.phase)},
-          {"reason", state.reason},
-          {"started", state.started},
-          {"finished", state.finished},
-          {"bytes_per_second", state.bytes_per_second},
-          {"verified_blocks", state.blocks},
-          {"live_blocks", state.blocks_all},
-          {"errors", state.errors},
-          {"snapshot_errors", state.snapshot_errors}};
+Json wait_json(const fs::FilesystemStatus& s, fs::WaitCause cause) {
+  const fs::WaitCount& count = s.waits[static_cast<std::size_t>(cause)];
+  return {{"times", count.times}, {"total_us", count.total_ns / 1000}, {"longest_us", count.longest_ns / 1000}};
 }
 
-Json waits_json(const fs::WaitCounts& counts) {
-  Json json;
-  for (std::size_t i = 0; i < counts.size(); ++i)
-    json[name_of(static_cast<fs::WaitCause>(i))] = {{"times", counts[i].times},
-                                                    {"total_us", counts[i].total_ns / 1000},
-                                                    {"longest_us", counts[i].longest_ns / 1000}};
-  return json;
-}
-
-Json protection_json(const fs::FilesystemStatus& s) {
+Json rules_json(const fs::FilesystemStatus& s) {
   Json rules = Json::array();
   for (const auto& [age, spacing] : s.protection.rules) rules.push_back({{"age_seconds", age}, {"spacing_seconds", spacing}});
-  return {{"on", s.protection.is_on()},
-          {"seconds", s.protection.is_on() ? s.protection.window_s : 0},
-          {"every_seconds", s.protection.interval_s()},
-          {"protect", s.protection.window_text()},
-          {"rules", rules},
-          {"kept_by_rule", s.snapshots.kept_by_rule},
-          {"oldest_seconds", s.snapshots.oldest_automatic_s},
-          {"snapshots", s.snapshots.automatic},
-          {"held_bytes", s.snapshots.loose_blocks << kBlockShift},
-          {"given_up", s.snapshots.given_up}};
+  return rules;
 }
 
-Json faults_json(const device::FaultCounts& faults) {
-  return {{"unreadable", faults.unreadable},
-          {"damaged", faults.damaged},
-          {"other", faults.other},
-          {"places_last_hour", faults.places_last_hour},
-          {"places_last_day", faults.places_last_day}};
+struct Maker {
+  std::string_view section, key;
+  Json (*value)(const fs::FilesystemStatus& s);
+};
+constexpr Maker kMakers[] = {
+#define COUNTER(section, key, ...) {section, #key, [](const fs::FilesystemStatus& s) { return Json(s.key); }},
+#define FIELD(section, key, value, ...) {section, #key, [](const fs::FilesystemStatus& s) { return ((void)s, Json(value)); }},
+#define TOLD(...)
+    VARVE_STATUS_FIELDS(COUNTER, FIELD, TOLD)
+#undef COUNTER
+#undef FIELD
+#undef TOLD
+};
+
+Json& place_of(Json& status, std::string_view section) {
+  if (section.empty()) return status;
+  const auto dot = std::min(section.find('.'), section.size());
+  Json& outer = status[std::string(section.substr(0, dot))];
+  return dot == section.size() ? outer : outer[std::string(section.substr(dot + 1))];
 }
 
-Json memory_json(const fs::FilesystemStatus& s) {
-  return {{"node_cache_bytes", s.node_cache_bytes},
-          {"node_cache_hits", s.node_cache_hits},
-          {"node_cache_misses", s.node_cache_misses},
-          {"inodes_cached", s.inodes_cached},
-          {"references", s.references},
-          {"memory_limit_bytes", s.memory_limit_bytes}};
+// One section, of a status of which nothing else is known.
+Json only(std::string_view section, const fs::FilesystemStatus& s) {
+  Json json;
+  for (const Maker& maker : kMakers)
+    if (maker.section == section) json[std::string(maker.key)] = maker.value(s);
+  return json;
 }
 
 }  // namespace
 
 Json to_json(const format::LifetimeCounters& counters) {
-  return {{"user_blocks", counters.user_blocks},
-          {"cleaned_blocks", counters.cleaned_blocks},
-          {"node_blocks", counters.node_blocks},
-          {"chain_blocks", counters.chain_blocks},
-          {"device_bytes", counters.device_bytes},
-          {"checkpoints", counters.checkpoints},
-          {"mounts", counters.mounts},
-          {"recoveries", counters.recoveries},
-          {"segments_cleaned", counters.segments_cleaned},
-          {"errors", counters.errors}};
+  fs::FilesystemStatus status;
+  status.lifetime = counters;
+  return only("lifetime", status);
 }
 
 Json to_json(const format::ErrorEvent& event) {
@@ -187,44 +104,61 @@ Json to_json(const format::ErrorEvent& event) {
 }
 
 Json to_json(const scrub::State& state) {
-  Json json = scrub_json(state);
+  fs::FilesystemStatus status;
+  status.scrub = state;
+  Json json = only("scrub", status);
   auto& findings = json["findings"] = Json::array();
   for (const scrub::Finding& finding : state.findings) findings.push_back(finding_json(finding));
   return json;
 }
 
 Json to_json(const format::DeviceProfile& device) {
-  return {{"erase_unit", device.erase_blocks * kBlockSize}, {"erase_unit_is", name_of(device.erase_source)},
-          {"streams", device.streams}, {"streams_are", name_of(device.streams_source)}};
+  fs::FilesystemStatus status;
+  status.device_profile = device;
+  return only("device_profile", status);
 }
 
 Json to_json(const fs::FilesystemStatus& s) {
-  return {{"device", s.device},
-          {"backend", s.backend},
-          {"label", s.label},
-          {"uuid", s.uuid},
-          {"read_only", s.read_only},
-          {"read_only_reason", s.read_only_reason},
-          {"uptime_seconds", s.uptime_seconds},
-          {"snapshot", s.snapshot},
-          {"space", space_json(s)},
-          {"snapshots",
-           {{"count", s.snapshots.count},
-            {"held_bytes", s.snapshots.held_blocks << kBlockShift},
-            {"giving_back", s.snapshots.giving_back},
-            {"damage", s.snapshots.damage}}},
-          {"protection", protection_json(s)},
-          {"log", log_json(s)},
-          {"device_profile", to_json(s.device_profile)},
-          {"traffic", traffic_json(s)},
-          {"cleaner", cleaner_json(s)},
-          {"waits", waits_json(s.waits)},
-          {"scrub", scrub_json(s.scrub)},
-          {"memory", memory_json(s)},
-          {"lifetime", to_json(s.lifetime)},
-          {"first_error", to_json(s.first_error)},
-          {"last_error", to_json(s.last_error)},
-          {"faults", faults_json(s.faults)}};
+  Json json;
+  for (const Maker& maker : kMakers) place_of(json, maker.section)[std::string(maker.key)] = maker.value(s);
+  return json;
 }
+
+// --- what there is of a status ---
+
+const Json& section_of(const Json& status, std::string_view section) {
+  static const Json kNothing = Json::object();
+  if (section.empty()) return status;
+  const auto dot = std::min(section.find('.'), section.size());
+  const auto found = status.find(std::string(section.substr(0, dot)));
+  if (found == status.end() || !found->is_object()) return kNothing;
+  return dot == section.size() ? *found : section_of(*found, section.substr(dot + 1));
+}
+
+const Json& value_of(const Json& status, const Field& field) {
+  static const Json kNull;
+  const Json& section = section_of(status, field.section);
+  const auto found = section.find(std::string(field.key));
+  return found == section.end() ? kNull : *found;
+}
+
+std::uint64_t number_of(const Json& status, FieldPath path) {
+  const Json& value = value_of(status, *path);
+  return value.is_number() ? value.get<std::uint64_t>() : 0;
+}
+
+std::uint64_t bytes_of(const Json& status, FieldPath path) { return number_of(status, path) << (path->is_in_blocks() ? kBlockShift : 0); }
+
+double factor_of(const Json& status, FieldPath path) {
+  const Json& value = value_of(status, *path);
+  return value.is_number() ? value.get<double>() : 0;
+}
+
+std::string words_of(const Json& status, FieldPath path) {
+  const Json& value = value_of(status, *path);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+bool flag_of(const Json& status, FieldPath path) { return value_of(status, *path) == true; }
 
 }  // namespace varve::control

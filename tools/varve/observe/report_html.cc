@@ -6,6 +6,8 @@
 #include <cmath>
 #include <sstream>
 
+#include "base/types.h"
+#include "control/status_fields.h"
 #include "varve/observe/latency_view.h"
 #include "varve/observe/map/palette.h"
 #include "varve/observe/report_chart.h"
@@ -16,6 +18,8 @@ namespace varve::tool {
 namespace report_page {  // named: other files of the room have functions of these names
 
 namespace {
+
+using control::FieldPath;
 
 // Colours by role, for both schemes; contrast of text on its ground at least 4.5.
 constexpr const char* kStyle = R"(<style>
@@ -66,11 +70,7 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-Json part(const Json& json, const char* key) {
-  return json.is_object() ? json.value(key, Json::object()) : Json::object();
-}
 std::uint64_t number(const Json& json, const char* key) { return json.value(key, std::uint64_t{0}); }
-std::string blocks_text(const Json& json, const char* key) { return size_text(number(json, key) << kBlockShift); }
 
 std::string section(const std::string& title, const std::string& body) {
   return fmt::format("<section><h2>{}</h2>\n{}</section>\n", title, body);
@@ -128,18 +128,20 @@ std::string bar_of(const char* title, const std::vector<Part>& parts) {
 }
 
 // Free is what users can still write; what of it is garbage now is another question.
-std::string space(const Json& space) {
-  const std::uint64_t device = number(space, "device_blocks"), live = number(space, "live_blocks");
+std::string space(const Json& status) {
+  const auto blocks = [&status](FieldPath path) { return control::number_of(status, path); };
+  const std::uint64_t device = blocks("space.device_blocks"), live = blocks("space.live_blocks");
   const auto without = [device](std::uint64_t part) { return device - std::min(device, part); };
+  const Json& space = control::section_of(status, "space");
   std::string bars;
   if (space.contains("available_blocks")) {
-    const std::uint64_t used = number(space, "charged_blocks"), available = number(space, "available_blocks");
+    const std::uint64_t used = blocks("space.charged_blocks"), available = blocks("space.available_blocks");
     bars += bar_of("For users", {{"used", used, "live"},
                                  {"free", available, "free"},
                                  {"kept for cleaning and checkpoints", without(used + available), "reserve"}});
   }
   if (space.contains("live_blocks")) {
-    const std::uint64_t garbage = number(space, "garbage_blocks");
+    const std::uint64_t garbage = blocks("space.garbage_blocks");
     bars += bar_of("On the device", {{"live", live, "live"},
                                      {"garbage, which cleaning frees", garbage, "garbage"},
                                      {"empty", without(live + garbage), "free"}});
@@ -148,24 +150,20 @@ std::string space(const Json& space) {
 }
 
 std::string numbers(const Json& status) {
-  const Json traffic = part(status, "traffic"), lifetime = part(status, "lifetime");
   std::string list;
   const auto add = [&](const char* name, const std::string& value) {
     list += fmt::format("<div><dt>{}<dd>{}</div>", name, value);
   };
-  if (traffic.contains("write_cost")) {
-    add("Written by users since the mount", blocks_text(traffic, "user_blocks_written"));
-    add("To the device", size_text(number(traffic, "device_bytes_written")));
-    add("Moved by cleaning", blocks_text(traffic, "cleaned_blocks_written"));
-    add("Write cost", fmt::format("{:.3f}", traffic.value("write_cost", 0.0)));
-    add("Write cost, lifetime", fmt::format("{:.3f}", traffic.value("lifetime_write_cost", 0.0)));
+  if (control::section_of(status, "traffic").contains("write_cost")) {
+    add("Written by users since the mount", size_text(control::bytes_of(status, "traffic.user_blocks_written")));
+    add("To the device", size_text(control::bytes_of(status, "traffic.device_bytes_written")));
+    add("Moved by cleaning", size_text(control::bytes_of(status, "traffic.cleaned_blocks_written")));
+    add("Write cost", fmt::format("{:.3f}", control::factor_of(status, "traffic.write_cost")));
+    add("Write cost, lifetime", fmt::format("{:.3f}", control::factor_of(status, "traffic.lifetime_write_cost")));
   }
-  add("Written since it was made", size_text(number(lifetime, "device_bytes")));
-  for (const auto& [key, name] : {std::pair{"mounts", "Mounts"},
-                                  {"recoveries", "Recoveries"},
-                                  {"checkpoints", "Checkpoints"},
-                                  {"errors", "Errors"}})
-    add(name, fmt::format("{}", number(lifetime, key)));
+  add("Written since it was made", size_text(control::bytes_of(status, "lifetime.device_bytes")));
+  static constexpr FieldPath kCounts[] = {"lifetime.mounts", "lifetime.recoveries", "lifetime.checkpoints", "lifetime.errors"};
+  for (const FieldPath& path : kCounts) add(path->label, fmt::format("{}", control::number_of(status, path)));
   return section("Write cost and lifetime", "<dl>" + list + "</dl>");
 }
 
@@ -298,8 +296,8 @@ std::string whole(const ReportFacts& facts) {
              "<!doctype html>\n<html lang=en><meta charset=utf-8><meta name=viewport "
              "content=\"width=device-width\"><title>Varve: {}</title>\n{}\n<main>\n",
              escaped(facts.status.value("device", "")), kStyle) +
-         head(facts) + advice(facts) + space(part(facts.status, "space")) + map_section(facts) +
-         utilisation(part(facts.status, "space")) + numbers(facts.status) + cleaning(facts.history) +
+         head(facts) + advice(facts) + space(facts.status) + map_section(facts) +
+         utilisation(control::section_of(facts.status, "space")) + numbers(facts.status) + cleaning(facts.history) +
          latencies(facts.status) + "</main></html>\n";
 }
 

@@ -13,69 +13,94 @@
 #include "base/json_text.h"
 #include "base/types.h"
 #include "base/utf8.h"
+#include "control/status_fields.h"
 #include "varve/observe/past_errors.h"
 
 namespace varve::tool {
 
 namespace {
 
-// Lines of a section; those about what the status does not have are left out.
-class Section {
- public:
-  Section(const char* title, const Json& values) : values_(values) { text_ = fmt::format("\n{}\n", title); }
+using control::Field;
+using control::FieldPath;
+using control::Unit;
 
-  std::uint64_t number(const char* key) const { return values_.value(key, std::uint64_t{0}); }
-  bool has(const char* key) const { return values_.contains(key); }
-
-  Section& line(const char* label, const std::string& value) {
-    text_ += fmt::format("  {:<26}{}\n", label, value);
-    empty_ = false;
-    return *this;
-  }
-  Section& count(const char* label, const char* key) {
-    return has(key) ? line(label, fmt::format("{}", number(key))) : *this;
-  }
-  Section& blocks(const char* label, const char* key, std::uint64_t whole = 0) {
-    return has(key) ? size(label, number(key) << kBlockShift, whole << kBlockShift) : *this;
-  }
-  Section& bytes(const char* label, const char* key) { return has(key) ? size(label, number(key), 0) : *this; }
-  Section& factor(const char* label, const char* key) {
-    return has(key) && values_[key].is_number() ? line(label, fmt::format("{:.3f}", values_[key].get<double>()))
-                                                : *this;
-  }
-  Section& words(const char* label, const char* key) {
-    const std::string text = has(key) && values_[key].is_string() ? values_[key].get<std::string>() : "";
-    return text.empty() ? *this : line(label, printable(text));
-  }
-  Section& yes_no(const char* label, const char* key) {
-    return has(key) ? line(label, values_.value(key, false) ? "yes" : "no") : *this;
-  }
-  std::string text() const { return empty_ ? "" : text_; }
-
- private:
-  Section& size(const char* label, std::uint64_t value, std::uint64_t whole) {
-    std::string text = size_text(value);
-    if (whole) text += fmt::format(" ({:.1f} %)", 100.0 * static_cast<double>(value) / static_cast<double>(whole));
-    return line(label, text);
-  }
-
-  const Json& values_;
-  std::string text_;
-  bool empty_ = true;
-};
-
-const Json& part(const Json& status, const char* key) {
-  static const Json kNothing = Json::object();
-  return status.contains(key) && status[key].is_object() ? status[key] : kNothing;
-}
+const Json& part(const Json& status, const char* key) { return control::section_of(status, key); }
 
 std::uint64_t number_in(const Json& json, const char* key) { return json.value(key, std::uint64_t{0}); }
+
+std::string line(const char* label, const std::string& value) { return value.empty() ? "" : fmt::format("  {:<26}{}\n", label, value); }
 
 std::string duration_text(std::uint64_t seconds) {
   if (seconds < 60) return fmt::format("{} s", seconds);
   if (seconds < 3600) return fmt::format("{} min {} s", seconds / 60, seconds % 60);
   if (seconds < 86400) return fmt::format("{} h {} min", seconds / 3600, seconds / 60 % 60);
   return fmt::format("{} days {} h", seconds / 86400, seconds / 3600 % 24);
+}
+
+std::string wait_text(const Json& wait) {
+  const std::uint64_t times = number_in(wait, "times");
+  if (times == 0) return "";
+  const double mean = wait.value("total_us", 0.0) / static_cast<double>(times);
+  return fmt::format("{}, {:.2f} ms each, {:.2f} at most", counted(times, "time"), mean / 1000, wait.value("longest_us", 0.0) / 1000);
+}
+
+std::string names_text(const Json& names) {
+  std::string text;
+  for (const Json& name : names) text += (text.empty() ? "" : " ") + name.get<std::string>();
+  return text;
+}
+
+// Empty: there is nothing to show.
+std::string value_text(const Json& status, const Field& field) {
+  const Json& value = control::value_of(status, field);
+  if (value.is_null()) return "";
+  const auto number = [&value] { return value.get<std::uint64_t>(); };
+  switch (field.unit) {
+    case Unit::words: return value.is_string() ? printable(value.get<std::string>()) : "";
+    case Unit::flag: return value == true ? "yes" : "no";
+    case Unit::count: return fmt::format("{}", number());
+    case Unit::bytes: return size_text(number());
+    case Unit::blocks: return size_text(number() << kBlockShift);
+    case Unit::seconds: return duration_text(number());
+    case Unit::time: return number() ? local_time_text(value.get<std::int64_t>()) : "";
+    case Unit::factor: return value.is_number() ? fmt::format("{:.3f}", value.get<double>()) : "";
+    case Unit::wait: return wait_text(value);
+    case Unit::list: return names_text(value);
+    case Unit::event: return "";
+    case Unit::share: break;
+  }
+  const std::string size = size_text(number() << kBlockShift);
+  const std::uint64_t whole = control::number_of(status, "space.device_blocks");
+  return whole ? fmt::format("{} ({:.1f} %)", size, 100.0 * static_cast<double>(number()) / static_cast<double>(whole)) : size;
+}
+
+// As text some stand before another field, further up than in JSON.
+struct Moved {
+  FieldPath moved, next;
+};
+constexpr Moved kMoved[] = {{"backend", "read_only"},
+                            {"space.reclaimable_blocks", "space.reserve_blocks"},
+                            {"memory.memory_limit_bytes", "memory.node_cache_bytes"}};
+
+std::string lines_of(const Json& status, std::string_view section) {
+  std::string text;
+  const auto add = [&](const Field& field) { text += *field.label ? line(field.label, value_text(status, field)) : ""; };
+  for (const Field& field : control::kFields) {
+    if (field.section != section) continue;
+    bool is_moved = false;
+    for (const auto& [moved, next] : kMoved) {
+      if (&*next == &field) add(*moved);
+      is_moved |= &*moved == &field;
+    }
+    if (!is_moved) add(field);
+  }
+  return text;
+}
+
+// Empty: the status has nothing of it.
+std::string section_text(const Json& status, std::string_view section, const char* title) {
+  const std::string lines = lines_of(status, section);
+  return lines.empty() ? "" : fmt::format("\n{}\n{}", title, lines);
 }
 
 // The state in words: what is wrong first.
@@ -165,29 +190,9 @@ std::string protection_text(const Json& protection) {
 }
 
 std::string head_text(const Json& status) {
-  Section section("Varve filesystem", status);
-  section.words("Device", "device").words("Label", "label").words("UUID", "uuid").words("State", "state");
-  section.words("I/O", "backend").yes_no("Read-only", "read_only").words("Because", "read_only_reason");
-  if (const std::string damage = damage_text(status); !damage.empty()) section.line("Damage", damage);
-  if (status.contains("uptime_seconds")) section.line("Mounted for", duration_text(section.number("uptime_seconds")));
-  return section.text().substr(1);
-}
-
-std::string lease_text(const Json& lease) {
-  Section section("Lease", lease);
-  section.yes_no("Held", "held").words("Lost because", "lost_because").words("Holder", "holder");
-  section.yes_no("Others may reach it", "others_may_reach_it").count("Last look (ms ago)", "last_look_ms");
-  return section.text();
-}
-
-std::string connection_section(const Json& connection) {
-  Section section("Connection to the device", connection);
-  return section.yes_no("Connected", "connected").count("Connected anew", "reconnects").text();
-}
-
-std::string host_section(const Json& host) {
-  Section section("Host of the image", host);
-  return section.yes_no("Has no room", "full").bytes("Held in memory", "held_bytes").count("Had no room (times)", "times").text();
+  const auto uptime = status.find("uptime_seconds");
+  return "Varve filesystem\n" + lines_of(status, "") + line("Damage", damage_text(status)) +
+         (uptime == status.end() ? "" : line("Mounted for", duration_text(uptime->get<std::uint64_t>())));
 }
 
 // Used segments by how full they are: a bar for each 5 %.
@@ -221,37 +226,6 @@ std::string groups_text(const Json& space) {
   return text;
 }
 
-std::string space_text(const Json& space) {
-  Section section("Space", space);
-  const std::uint64_t whole = section.number("device_blocks");
-  section.blocks("Device", "device_blocks")
-      .blocks("Live", "live_blocks", whole)
-      .blocks("Garbage", "garbage_blocks", whole);
-  section.blocks("  freed by a checkpoint", "reclaimable_blocks", whole).blocks("Reserve", "reserve_blocks", whole);
-  section.blocks("Charged to users", "charged_blocks", whole).blocks("Segment", "segment_blocks");
-  std::string text = section.text();
-  if (space.contains("segments")) {
-    Section counts("Segments", space["segments"]);
-    counts.count("Total", "total").count("Clean", "clean").count("Open", "open");
-    counts.count("Open for holes", "refilling").count("Empty, to be settled", "empty");
-    counts.count("Used", "used");
-    text += counts.text();
-  }
-  return text + utilisation_text(space) + groups_text(space);
-}
-
-std::string log_text(const Json& log) {
-  Section section("Log", log);
-  section.count("Last chunk", "lsn").count("Durable up to", "durable_lsn").count("Chunks written", "chunks");
-  section.count("Flushes", "flushes").bytes("Waiting to be written", "pending_bytes");
-  section.bytes("To replay after a crash", "log_bytes_since_checkpoint").count("Records in memory", "delta_records");
-  section.bytes("Memory of records", "delta_bytes")
-      .count("Settled checkpoint", "serial")
-      .count("Checkpoints", "checkpoints");
-  section.yes_no("Checkpoint running", "checkpoint_running").count("Chunks replayed at mount", "replayed_chunks");
-  return section.text();
-}
-
 std::string profile_text(const Json& device) {
   const auto value = [&](const char* key, const char* how, bool bytes) {
     const std::uint64_t number = device.value(key, std::uint64_t{0});
@@ -262,102 +236,23 @@ std::string profile_text(const Json& device) {
                      value("erase_unit", "erase_unit_is", true), "Places written in turn", value("streams", "streams_are", false));
 }
 
-std::string traffic_text(const Json& traffic) {
-  Section section("Written since mount", traffic);
-  section.blocks("By users", "user_blocks_written").blocks("Data for users", "data_blocks_written");
-  section.blocks("Log headers", "chain_blocks_written").blocks("Metadata nodes", "node_blocks_written");
-  section.blocks("Moved by cleaning", "cleaned_blocks_written");
-  section.blocks("Of all, into holes", "refilled_blocks_written").bytes("To the device, in all", "device_bytes_written");
-  section.bytes("From the device", "device_bytes_read").factor("Write cost", "write_cost");
-  section.factor("Write cost, lifetime", "lifetime_write_cost");
-  return section.text();
+std::string error_text(const Json& status, FieldPath path) {
+  const Json& event = control::value_of(status, *path);
+  if (!event.is_object()) return "";
+  std::string text = fmt::format("\n{}\n", path->label) + line("Error", printable(event.value("error", "")));
+  for (const auto& [label, key] : {std::pair{"Block", "block"}, {"Inode", "inode"}})
+    if (const std::uint64_t number = number_in(event, key)) text += line(label, fmt::format("{}", number));
+  return event.contains("seconds") ? text + line("When", local_time_text(event.value("seconds", std::int64_t{0}))) : text;
 }
 
-std::string cleaner_text(const Json& cleaner) {
-  Section section("Cleaner", cleaner);
-  section.yes_no("Running", "running").words("State", "state").words("Strategy", "strategy");
-  section.words("Decision", "decision").words("Policy", "victim_policy");
-  section.words("Placement", "placement");
-  section.count("Segments cleaned", "segments_cleaned").count("Pinned by bad blocks", "pinned_segments");
-  return section.text();
+std::string scrub_section(const Json& status) {
+  return part(status, "scrub").value("state", "never") == "never" ? "" : section_text(status, "scrub", "Scrub");
 }
 
-// What operations waited for, and how long it took.
-std::string waits_text(const Json& waits) {
-  static constexpr std::pair<const char*, const char*> kCauses[] = {
-      {"node", "Tree nodes"},          {"data", "Blocks of files"},    {"durable", "Flushes"},
-      {"memory", "Memory for changes"}, {"space", "Clean segments"}, {"in_flight", "Writes on their way"}};
-  std::string text;
-  for (const auto& [key, label] : kCauses) {
-    const Json& wait = part(waits, key);
-    const std::uint64_t times = wait.value("times", std::uint64_t{0});
-    if (times == 0) continue;
-    const double mean = wait.value("total_us", 0.0) / static_cast<double>(times);
-    text += fmt::format("  {:<26}{}, {:.2f} ms each, {:.2f} at most\n", label, counted(times, "time"), mean / 1000,
-                        wait.value("longest_us", 0.0) / 1000);
-  }
-  return text.empty() ? "" : "\nOperations waited for\n" + text;
-}
-
-std::string scrub_section(const Json& scrub) {
-  Section section("Scrub", scrub);
-  if (scrub.value("state", "never") == "never") return "";
-  section.words("State", "state").words("Because", "reason");
-  if (section.number("started")) section.line("Began", local_time_text(scrub.value("started", std::int64_t{0})));
-  section.blocks("Verified", "verified_blocks").blocks("Live", "live_blocks").count("Errors", "errors");
-  return section.text();
-}
-
-std::string memory_text(const Json& memory) {
-  Section section("Memory", memory);
-  section.bytes("Limit", "memory_limit_bytes")
-      .bytes("Tree nodes", "node_cache_bytes")
-      .count("  hits", "node_cache_hits");
-  section.count("  misses", "node_cache_misses").count("Inodes cached", "inodes_cached");
-  section.count("Inodes the kernel holds", "references");
-  return section.text();
-}
-
-std::string lifetime_text(const Json& lifetime) {
-  Section section("Since it was made", lifetime);
-  section.blocks("Written by users", "user_blocks").blocks("Moved by cleaning", "cleaned_blocks");
-  section.blocks("Metadata nodes", "node_blocks").blocks("Log headers", "chain_blocks");
-  section.bytes("To the device, in all", "device_bytes").count("Checkpoints", "checkpoints").count("Mounts", "mounts");
-  section.count("Recoveries", "recoveries").count("Segments cleaned", "segments_cleaned").count("Errors", "errors");
-  return section.text();
-}
-
-std::string error_text(const char* title, const Json& event) {
-  Section section(title, event);
-  section.words("Error", "error");
-  if (section.number("block")) section.count("Block", "block");
-  if (section.number("inode")) section.count("Inode", "inode");
-  if (section.has("seconds")) section.line("When", local_time_text(event.value("seconds", std::int64_t{0})));
-  return section.text();
-}
-
-std::string faults_text(const Json& faults) {
-  Section section("Errors since the mount", faults);
-  if (section.number("unreadable") + section.number("damaged") + section.number("other") == 0) return "";
-  section.count("Reads that failed", "unreadable").count("Reads of damaged blocks", "damaged").count("Others", "other");
-  section.count("Bad blocks, last hour", "places_last_hour").count("Bad blocks, last day", "places_last_day");
-  return section.text();
-}
-
-std::string mount_text(const Json& mount) {
-  Section section("Mount", mount);
-  section.words("At", "mount_point")
-      .count("Process", "pid")
-      .count("Serving threads", "threads")
-      .words("FUSE", "protocol")
-      .words("Options", "options")
-      .words("Log", "log");
-  if (mount.contains("features")) {
-    std::string names;
-    for (const auto& name : mount["features"]) names += (names.empty() ? "" : " ") + name.get<std::string>();
-    section.line("Features", names);
-  }
-  return section.text();
+std::string faults_text(const Json& status) {
+  const Json& faults = part(status, "faults");
+  const bool has_any = number_in(faults, "unreadable") + number_in(faults, "damaged") + number_in(faults, "other") > 0;
+  return has_any ? section_text(status, "faults", "Errors since the mount") : "";
 }
 
 }  // namespace
@@ -410,14 +305,14 @@ std::string status_summary(const Json& status) {
 }
 
 std::string status_text(const Json& status) {
-  return head_text(status) + lease_text(part(status, "lease")) + connection_section(part(status, "connection")) +
-         host_section(part(status, "host")) +
-         space_text(part(status, "space")) + log_text(part(status, "log")) +
-         profile_text(part(status, "device_profile")) + traffic_text(part(status, "traffic")) + cleaner_text(part(status, "cleaner")) +
-         waits_text(part(status, "waits")) + scrub_section(part(status, "scrub")) +
-         memory_text(part(status, "memory")) + lifetime_text(part(status, "lifetime")) +
-         error_text("First error", part(status, "first_error")) + error_text("Last error", part(status, "last_error")) +
-         faults_text(part(status, "faults")) + mount_text(part(status, "mount"));
+  const auto section = [&status](const char* name, const char* title) { return section_text(status, name, title); };
+  const Json& space = part(status, "space");
+  return head_text(status) + section("lease", "Lease") + section("connection", "Connection to the device") +
+         section("host", "Host of the image") + section("space", "Space") + section("space.segments", "Segments") +
+         utilisation_text(space) + groups_text(space) + section("log", "Log") + profile_text(part(status, "device_profile")) +
+         section("traffic", "Written since mount") + section("cleaner", "Cleaner") + section("waits", "Operations waited for") +
+         scrub_section(status) + section("memory", "Memory") + section("lifetime", "Since it was made") +
+         error_text(status, "first_error") + error_text(status, "last_error") + faults_text(status) + section("mount", "Mount");
 }
 
 }  // namespace varve::tool

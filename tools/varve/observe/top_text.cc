@@ -9,12 +9,15 @@
 #include "base/json_text.h"
 #include "base/types.h"
 #include "base/utf8.h"
+#include "control/status_fields.h"
 #include "varve/observe/latency_view.h"
 #include "varve/observe/status_text.h"
 
 namespace varve::tool {
 
 namespace {
+
+using control::FieldPath;
 
 constexpr std::size_t kBar = 40;
 constexpr std::size_t kRequestsShown = 8;
@@ -28,23 +31,16 @@ class View {
   }
 
  private:
-  static std::uint64_t number(const Json& status, const char* section, const char* key) {
-    const auto found = status.find(section);
-    return found == status.end() ? 0 : found->value(key, std::uint64_t{0});
+  std::uint64_t number(FieldPath path) const { return control::number_of(now_, path); }
+  std::string words(FieldPath path) const { return control::words_of(now_, path); }
+  std::uint64_t grown(FieldPath path) const {
+    const std::uint64_t now = number(path);
+    return now - std::min(now, control::number_of(before_, path));
   }
-  static std::string words(const Json& status, const char* section, const char* key) {
-    const auto found = status.find(section);
-    return found == status.end() ? "" : found->value(key, "");
-  }
-  std::uint64_t number(const char* section, const char* key) const { return number(now_, section, key); }
-  std::uint64_t grown(const char* section, const char* key) const {
-    const std::uint64_t now = number(section, key);
-    return now - (before_.is_null() ? 0 : std::min(now, number(before_, section, key)));
-  }
-  double rate(const char* section, const char* key) const { return static_cast<double>(grown(section, key)) / seconds_; }
-  std::string blocks_rate(const char* key) const { return bytes_rate(rate("traffic", key) * kBlockSize); }
+  double rate(FieldPath path) const { return static_cast<double>(grown(path)) / seconds_; }
+  std::string rate_text(FieldPath path) const { return bytes_rate(rate(path) * (path->is_in_blocks() ? kBlockSize : 1)); }
+  std::string size(FieldPath path) const { return size_text(control::bytes_of(now_, path)); }
   static std::string bytes_rate(double bytes) { return size_text(static_cast<std::uint64_t>(bytes)) + "/s"; }
-  static std::string size_of_blocks(std::uint64_t blocks) { return size_text(blocks << kBlockShift); }
   static std::size_t filled(double share) { return static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * kBar + 0.5); }
   static std::string bar(double share) { return std::string(filled(share), '#') + std::string(kBar - filled(share), '.'); }
   static double share(std::uint64_t part, std::uint64_t whole) {
@@ -52,65 +48,57 @@ class View {
   }
 
   std::string head() const {
-    const std::uint64_t up = now_.value("uptime_seconds", std::uint64_t{0});
-    std::string text = fmt::format("{} on {}, mounted for {}:{:02}:{:02}, {}\n", printable(now_.value("device", "")),
-                                   printable(words(now_, "mount", "mount_point")), up / 3600, up / 60 % 60, up % 60,
-                                   now_.value("backend", ""));
-    if (now_.value("read_only", false)) text += fmt::format("READ-ONLY: {}\n", now_.value("read_only_reason", ""));
+    const std::uint64_t up = number("uptime_seconds");
+    std::string text = fmt::format("{} on {}, mounted for {}:{:02}:{:02}, {}\n", printable(words("device")),
+                                   printable(words("mount.mount_point")), up / 3600, up / 60 % 60, up % 60, words("backend"));
+    if (control::flag_of(now_, "read_only")) text += fmt::format("READ-ONLY: {}\n", words("read_only_reason"));
     if (const std::string outage = outage_text(now_); !outage.empty()) text += outage + "\n";
     if (const std::string host = host_text(now_); !host.empty()) text += "Host: " + host + "\n";
     return text;
   }
 
   std::string space() const {
-    const std::uint64_t device = number("space", "device_blocks"), live = number("space", "live_blocks");
-    const Json counts = now_.contains("space") ? now_["space"].value("segments", Json::object()) : Json::object();
-    return fmt::format("\nSpace      [{}] {:.1f} % of {} live, {} garbage, {} reserve\n", bar(share(live, device)),
-                       100 * share(live, device), size_of_blocks(device), size_of_blocks(number("space", "garbage_blocks")),
-                       size_of_blocks(number("space", "reserve_blocks"))) +
-           fmt::format("Segments   {} clean of {}, {} used, {} open, {} emptied\n", counts.value("clean", 0), counts.value("total", 0),
-                       counts.value("used", 0), counts.value("open", 0), counts.value("empty", 0));
+    const double live = share(number("space.live_blocks"), number("space.device_blocks"));
+    return fmt::format("\nSpace      [{}] {:.1f} % of {} live, {} garbage, {} reserve\n", bar(live), 100 * live,
+                       size("space.device_blocks"), size("space.garbage_blocks"), size("space.reserve_blocks")) +
+           fmt::format("Segments   {} clean of {}, {} used, {} open, {} emptied\n", number("space.segments.clean"),
+                       number("space.segments.total"), number("space.segments.used"), number("space.segments.open"),
+                       number("space.segments.empty"));
   }
 
   // As the status reckons it (src/fs/status.h), of what came since the last view. Nothing written, no cost.
   std::string cost_now() const {
-    const std::uint64_t user = grown("traffic", "user_blocks_written");
-    std::uint64_t all = user;
-    for (const char* key : {"cleaned_blocks_written", "node_blocks_written", "chain_blocks_written"}) all += grown("traffic", key);
+    const std::uint64_t user = grown("traffic.user_blocks_written");
+    const std::uint64_t all = user + grown("traffic.cleaned_blocks_written") + grown("traffic.node_blocks_written") +
+                              grown("traffic.chain_blocks_written");
     return user ? fmt::format("{:.3f}", static_cast<double>(all) / static_cast<double>(user)) : "-";
   }
 
   std::string rates() const {
-    return fmt::format("\nWritten    {:>12} by users, {} to the device\n", blocks_rate("user_blocks_written"),
-                       bytes_rate(rate("traffic", "device_bytes_written"))) +
-           fmt::format("           {:>12} log headers, {} metadata, {} moved by cleaning\n", blocks_rate("chain_blocks_written"),
-                       blocks_rate("node_blocks_written"), blocks_rate("cleaned_blocks_written")) +
-           fmt::format("Read       {:>12} from the device, {:.0f} flushes/s\n", bytes_rate(rate("traffic", "device_bytes_read")),
-                       rate("log", "flushes")) +
+    return fmt::format("\nWritten    {:>12} by users, {} to the device\n", rate_text("traffic.user_blocks_written"),
+                       rate_text("traffic.device_bytes_written")) +
+           fmt::format("           {:>12} log headers, {} metadata, {} moved by cleaning\n", rate_text("traffic.chain_blocks_written"),
+                       rate_text("traffic.node_blocks_written"), rate_text("traffic.cleaned_blocks_written")) +
+           fmt::format("Read       {:>12} from the device, {:.0f} flushes/s\n", rate_text("traffic.device_bytes_read"),
+                       rate("log.flushes")) +
            fmt::format("Write cost {:>12} now, {:.3f} since the mount, {:.3f} over the lifetime\n", cost_now(),
-                       factor("write_cost"), factor("lifetime_write_cost"));
-  }
-  double factor(const char* key) const {
-    const auto found = now_.find("traffic");
-    return found != now_.end() && found->contains(key) && (*found)[key].is_number() ? (*found)[key].get<double>() : 0;
+                       control::factor_of(now_, "traffic.write_cost"), control::factor_of(now_, "traffic.lifetime_write_cost"));
   }
 
   std::string cleaner() const {
-    std::string how = words(now_, "cleaner", "strategy");
-    for (const char* key : {"victim_policy", "placement"})
-      if (const std::string name = words(now_, "cleaner", key); !name.empty()) how += (how.empty() ? "" : ", ") + name;
-    const std::string decision = words(now_, "cleaner", "decision");
-    return fmt::format("Cleaner    {}\n{}           {:.1f} segments/s, {} read, {} written ({})\n", words(now_, "cleaner", "state"),
-                       decision.empty() ? "" : "           " + decision + "\n",
-                       rate("cleaner", "segments_cleaned"), blocks_rate("cleaned_blocks_read"),
-                       blocks_rate("cleaned_blocks_written"), how);
+    std::string how = words("cleaner.strategy");
+    for (const std::string& name : {words("cleaner.victim_policy"), words("cleaner.placement")})
+      if (!name.empty()) how += (how.empty() ? "" : ", ") + name;
+    const std::string decision = words("cleaner.decision");
+    return fmt::format("Cleaner    {}\n{}           {:.1f} segments/s, {} read, {} written ({})\n", words("cleaner.state"),
+                       decision.empty() ? "" : "           " + decision + "\n", rate("cleaner.segments_cleaned"),
+                       rate_text("traffic.cleaned_blocks_read"), rate_text("traffic.cleaned_blocks_written"), how);
   }
 
   std::string log() const {
     return fmt::format("Log        {} to replay after a crash, {} records in {}, checkpoint {}{}\n",
-                       size_text(number("log", "log_bytes_since_checkpoint")), number("log", "delta_records"),
-                       size_text(number("log", "delta_bytes")), number("log", "serial"),
-                       now_.contains("log") && now_["log"].value("checkpoint_running", false) ? ", the next one running" : "");
+                       size("log.log_bytes_since_checkpoint"), number("log.delta_records"), size("log.delta_bytes"), number("log.serial"),
+                       control::flag_of(now_, "log.checkpoint_running") ? ", the next one running" : "");
   }
 
   std::string segments() const {
