@@ -54,8 +54,7 @@ Json to_json(const fs::CleanRequest& request) {
           {"dry_run", request.dry_run}};
 }
 
-Result<fs::CleanRequest> clean_request_from(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+Result<fs::CleanRequest> clean_request_from(const Json& json) {
   if (!json.is_object()) return Error(Errc::invalid, "not a request to clean");
   auto words = [&](const char* key) {
     const auto found = json.find(key);
@@ -111,19 +110,6 @@ Json to_json(const std::vector<cleaner::PastRound>& rounds) {
   auto json = Json::array();
   for (const cleaner::PastRound& round : rounds) json.push_back(to_json(round));
   return json;
-}
-
-Json to_json(const fs::ResizeRequest& request) {
-  Json json = Json::object();
-  json["bytes"] = request.bytes;
-  return json;
-}
-
-Result<fs::ResizeRequest> resize_request_from(std::string_view text) {
-  const auto json = Json::parse(text, nullptr, false);
-  const bool is_one = json.is_object() && json.contains("bytes") && json["bytes"].is_number_unsigned();
-  if (!is_one) return Error(Errc::invalid, "not a request for a size");
-  return fs::ResizeRequest{json["bytes"].get<std::uint64_t>()};
 }
 
 Json to_json(const fs::ResizeState& state) {

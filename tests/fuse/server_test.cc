@@ -14,6 +14,7 @@
 
 #include "base/json_text.h"
 #include "control/control.h"
+#include "control/older.h"
 #include "fuse/protocol/privilege.h"
 
 namespace varve::fuse {

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "control/control.h"
+#include "control/older.h"
 #include "fuse/served_mount.h"
 
 namespace varve::fuse {

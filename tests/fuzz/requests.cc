@@ -1,13 +1,16 @@
 #include "fuzz/requests.h"
 
+#include <linux/fs.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <fstream>
 #include <memory>
 
 #include "control/control.h"
+#include "control/older.h"
 #include "daemon/mount_options.h"
 #include "fuse/served_mount.h"
 #include "support/settings.h"
@@ -86,6 +89,14 @@ class Mounted {
   std::ofstream history_;
 };
 
+// A request of a tool is the text that follows the first byte; few texts of random length would be one.
+Bytes control_message(const Bytes& input) {
+  control::Message message;
+  message.total = static_cast<std::uint32_t>(std::min(input.size() - 1, sizeof message.room));
+  std::memcpy(message.room, input.data() + 1, message.total);
+  return bytes_of(message);
+}
+
 }  // namespace
 
 // Input: per message u8 opcode, u8 node, u16 length, body. The body of an ioctl begins with a valid header for one of
@@ -103,11 +114,12 @@ void requests(Input input) {
     if (opcode == FUSE_IOCTL && !message.empty()) {
       static constexpr unsigned long kNumbers[] = {
           control::kStatusIoctl, control::kCheckpointIoctl, control::kScrubIoctl, control::kScrubReportIoctl, FITRIM,
-          FS_IOC_SETFLAGS,    FS_IOC_FSSETXATTR};
+          FS_IOC_SETFLAGS,        FS_IOC_FSSETXATTR,         control::kControlIoctl, control::kTuneIoctl,         control::kCleanIoctl,
+          control::kResizeIoctl,  control::kSnapshotIoctl,   control::kKeptIoctl};
       fuse_ioctl_in in{};
       in.cmd = static_cast<std::uint32_t>(kNumbers[std::to_integer<unsigned>(message[0]) % std::size(kNumbers)]);
       in.out_size = 8192;
-      message = bytes_of(in) + message;
+      message = bytes_of(in) + (in.cmd == control::kControlIoctl ? control_message(message) : message);
     }
     // These get no answer, or end the mount.
     const bool is_silent = opcode == FUSE_FORGET || opcode == FUSE_BATCH_FORGET;
@@ -151,6 +163,10 @@ Seeds request_seeds() {
   add(FUSE_SETATTR, 2, bytes_of(setattr));
   for (std::uint8_t number = 0; number < 7; ++number)
     add(FUSE_IOCTL, 1, Bytes{std::byte{number}} + bytes_of(control::ScrubCommand{1, 0, 0}));
+  for (const char* arguments : {R"("status")", R"("tune","setting":"policy","value":"greedy")", R"("snapshot_create","name":"a")",
+                                R"("clean_start","roots":[1],"move_blocks":9)", R"("resize_start","bytes":67108864)",
+                                R"("snapshot_compare","kind":1,"before":0,"after":1,"from":[1,1,0],"inodes":[1,2])"})
+    add(FUSE_IOCTL, 1, Bytes{std::byte{7}} + bytes_of(R"({"version":1,"ask":)" + std::string(arguments) + "}"));
   add(FUSE_SYMLINK, 1, fuse::name_bytes("link") + fuse::name_bytes("target"));
   seeds.push_back(all);
   return seeds;

@@ -43,7 +43,7 @@ ROOMS = {
     "repair": ["check", "checkpoint", "tree", "log", "format", "io", "base"],
     "fuse/protocol": ["format", "base"],
     "fuse/transport": ["fuse/protocol", "log", "io", "base"],
-    "control": ["compare", "fs", "cleaner", "checkpoint", "log", "lease", "format", "remote", "io", "base"],
+    "control": ["compare", "fs", "cleaner", "checkpoint", "snapshots", "log", "lease", "format", "remote", "io", "base"],
     "fuse/operations": ["control", "fuse/transport", "fuse/protocol", "compare", "fs", "snapshots", "format", "io", "base"],
     "daemon": ["fuse/operations", "control", "fuse/transport", "fuse/protocol", "fs", "cleaner", "lease", "remote", "io", "base"],
 }

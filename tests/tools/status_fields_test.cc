@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -92,6 +93,21 @@ TEST(StatusFields, ACounterComesToTextAndMetricsByTheTableAlone) {
                                  "varve_user_written_bytes_total{mount=\"\",device=\"\"} 12288\n"));
   EXPECT_THAT(metrics, HasSubstr("varve_flushes_total{mount=\"\",device=\"\"} 17\n"));
   EXPECT_THAT(metrics, HasSubstr("varve_read_only{mount=\"\",device=\"\"} 1\n"));
+}
+
+// Alerts and the dashboard ask for metrics by name: one that is not exported any more would never fire.
+TEST(StatusFields, PackagesAskForMetricsThatThereAre) {
+  const std::string metrics = "\n" + tool::metrics_text({to_json(fs::FilesystemStatus{})}, {}) + "\n# TYPE varve_request_seconds histogram";
+  std::size_t seen = 0;
+  for (const char* path : {"/packaging/prometheus/varve.rules.yml", "/packaging/grafana/varve.json"}) {
+    const std::string text = text_of(test::source_folder() + path);
+    const std::regex name("\\bvarve_[a-z_]+");
+    for (auto found = std::sregex_iterator(text.begin(), text.end(), name); found != std::sregex_iterator(); ++found, ++seen) {
+      const std::string family = std::regex_replace(found->str(), std::regex("_(total|info|bucket|count|sum)$"), "");
+      EXPECT_THAT(metrics, HasSubstr("\n# TYPE " + family + " ")) << path;
+    }
+  }
+  EXPECT_GT(seen, 20U);
 }
 
 // In text some stand further up than in JSON.

@@ -58,12 +58,6 @@ Status not_implemented(Request& r);   // ENOSYS
 Status flush(Request& r);
 Status notify_reply(Request& r);
 
-// ops_snapshots.cc: of ioctl
-Status change_snapshot(Request& r);
-Status snapshots(Request& r);
-Status hold_snapshot(Request& r);
-Status kept_page(Request& r);
-
 // ops_ioctl.cc
 Status ioctl(Request& r);
 Status ioctl_kept(Request& r, std::optional<Ino> ino);  // in a snapshot, which the request shows; none: the folder of all

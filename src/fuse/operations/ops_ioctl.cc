@@ -5,12 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/json_text.h"
 #include "control/control.h"
-#include "control/request_json.h"
-#include "control/status_json.h"
+#include "fuse/operations/control_requests.h"
 #include "fuse/operations/ioctl_reply.h"
-#include "fuse/operations/kept_node.h"
 #include "fuse/operations/operations.h"
 #include "fuse/operations/request.h"
 #include "fuse/protocol/privilege.h"
@@ -126,31 +123,21 @@ Status get_label(Request& r) {
   return {};
 }
 
-template <class Text>
-std::string_view text_of(const Text& asked) {
-  return {asked.text, ::strnlen(asked.text, sizeof asked.text)};
-}
-
-Status checkpoint(Request& r) {
-  if (!Session::may_control(r.header())) return Errc::not_permitted;
-  r.serve([&r] { return r.fs().checkpoint(r.operation()); }, [&r] { reply_ioctl(r, {}); });
-  return {};
-}
-
 // As `varve label` does: it is on the device when this returns.
 Status set_label(Request& r) {
   struct Label {
     char text[FSLABEL_MAX];
   };
-  if (!Session::may_control(r.header())) return Errc::not_permitted;
+  TRY(may_ask(r, "label"));
   const auto label = TRY(r.body().take<Label>());
-  TRY(r.fs().tune("label", text_of(label)));
-  return checkpoint(r);
+  TRY(r.fs().tune("label", {label.text, ::strnlen(label.text, sizeof label.text)}));
+  r.serve([&r] { return r.fs().checkpoint(r.operation()); }, [&r] { reply_ioctl(r, {}); });
+  return {};
 }
 
 // The kernel does not hand over its flag word, so it is always taken for "no flush": nothing more is written, as if power had gone.
 Status shut_down(Request& r) {
-  if (r.caller().uid != 0 || !Session::may_control(r.header())) return Errc::not_permitted;
+  TRY(may_ask(r, "shut_down"));
   r.session().shut_down();
   r.fs().stop_writing(Error(Errc::io, fmt::format("shut down by process {} (FS_IOC_SHUTDOWN)", r.header().pid)));
   reply_ioctl(r, {});
@@ -158,93 +145,13 @@ Status shut_down(Request& r) {
 }
 
 Status trim(Request& r) {
-  if (!Session::may_control(r.header())) return Errc::not_permitted;
+  TRY(may_ask(r, "trim"));
   const auto range = TRY(r.body().take<fstrim_range>());
   r.serve([&r, range] { return r.fs().trim(r.operation(), range.start, range.len, range.minlen); },
           [&r, range](std::uint64_t bytes) {
             reply_ioctl_struct(r, fstrim_range{range.start, bytes, range.minlen});
           });
   return {};
-}
-
-// Empty, or what went wrong.
-template <class Text>
-void answer_text(Request& r, const Status& status) {
-  Text answer;
-  if (!status.ok()) {
-    const std::string message = status.error().message();
-    std::memcpy(answer.text, message.data(), std::min(message.size(), sizeof answer.text - 1));
-  }
-  reply_ioctl_struct(r, answer);
-}
-
-Status tune(Request& r) {
-  if (!Session::may_control(r.header())) return Errc::not_permitted;
-  const auto asked = TRY(r.body().take<control::TuneText>());
-  const std::string_view setting = text_of(asked);
-  const auto equals = std::min(setting.find('='), setting.size());
-  const Status done = r.fs().tune(setting.substr(0, equals), setting.substr(std::min(equals + 1, setting.size())));
-  answer_text<control::TuneText>(r, done);
-  return {};
-}
-
-Status clean(Request& r) {
-  if (!Session::may_control(r.header())) return Errc::not_permitted;
-  const auto asked = TRY(r.body().take<control::CleanText>());
-  const auto request = control::clean_request_from(text_of(asked));
-  answer_text<control::CleanText>(r, request.ok() ? r.fs().start_clean(*request) : Status(request.error()));
-  return {};
-}
-
-Status stop_clean(Request& r) {
-  if (!Session::may_control(r.header())) return Errc::not_permitted;
-  r.fs().stop_clean();
-  reply_ioctl(r, {});
-  return {};
-}
-
-Status resize(Request& r) {
-  if (!Session::may_control(r.header())) return Errc::not_permitted;
-  const auto asked = TRY(r.body().take<control::TuneText>());
-  const auto request = control::resize_request_from(text_of(asked));
-  answer_text<control::TuneText>(r, request.ok() ? r.fs().start_resize(*request) : Status(request.error()));
-  return {};
-}
-
-Status stop_resize(Request& r) {
-  if (!Session::may_control(r.header())) return Errc::not_permitted;
-  r.fs().stop_resize();
-  reply_ioctl(r, {});
-  return {};
-}
-
-Status scrub(Request& r) {
-  if (!Session::may_control(r.header())) return Errc::not_permitted;
-  const auto ask = TRY(r.body().take<control::ScrubCommand>());
-  if (ask.command == control::ScrubCommand::kStop) {
-    r.fs().stop_scrub();
-    reply_ioctl(r, {});
-    return {};
-  }
-  if (ask.command != control::ScrubCommand::kStart || (ask.flags & ~control::ScrubCommand::kFromTheBeginning)) return Errc::invalid;
-  const scrub::Request request{ask.bytes_per_second, (ask.flags & control::ScrubCommand::kFromTheBeginning) != 0};
-  r.serve([&r, request] { return r.fs().start_scrub(r.operation(), request); }, [&r] { reply_ioctl(r, {}); });
-  return {};
-}
-
-// With what finds the names of damaged files in snapshots: the folder, and the numbers that inodes have there.
-std::string scrub_report(Request& r) {
-  Json json = control::to_json(r.fs().status().scrub);
-  const std::string& folder = r.session().settings().snapshots_dir;
-  for (auto& finding : json["findings"]) {
-    if (folder.empty() || !finding.contains("snapshot") || !finding.contains("inode")) continue;
-    const KeptNode node{Serial{finding["snapshot_serial"].get<std::uint64_t>()}, Ino{finding["inode"].get<std::uint64_t>()}};
-    const auto number = node.encode();
-    if (!number) continue;
-    finding["shown_in"] = folder;
-    finding["shown_inode"] = number->v;
-  }
-  return json_text(json);
 }
 
 // What a 32-bit program asks before Linux 5.13. Since then the kernel translates these two itself; but a 64-bit program's it hands
@@ -286,41 +193,10 @@ Status ioctl(Request& r) {
       return shut_down(r);
     case FITRIM:
       return trim(r);
-    case control::kCheckpointIoctl:
-      return checkpoint(r);
-    case control::kTuneIoctl:
-      return tune(r);
-    case control::kStatusIoctl:
-      return document(r, [&r] { return r.session().status_json(); });
-    case control::kCleanIoctl:
-      return clean(r);
-    case control::kCleanStopIoctl:
-      return stop_clean(r);
-    case control::kResizeIoctl:
-      return resize(r);
-    case control::kResizeStopIoctl:
-      return stop_resize(r);
-    case control::kResizeReportIoctl:
-      return document(r, [&r] { return json_text(control::to_json(r.fs().resize_state())); });
-    case control::kSnapshotIoctl:
-      return change_snapshot(r);
-    case control::kSnapshotsIoctl:
-      return snapshots(r);
-    case control::kSnapshotHoldIoctl:
-      return hold_snapshot(r);
-    case control::kKeptIoctl:
-      return kept_page(r);
-    case control::kHistoryIoctl:
-      return document(r, [&r] { return json_text(control::to_json(r.fs().history())); });
-    case control::kCleanReportIoctl:
-      return document(r, [&r] { return json_text(control::to_json(r.fs().clean_state())); });
-    case control::kScrubIoctl:
-      return scrub(r);
-    case control::kScrubReportIoctl:
-      return document(r, [&r] { return scrub_report(r); });
+    case control::kControlIoctl:
+      return control_message(r);
     default:
-      r.reply_errno(ENOTTY);
-      return {};
+      return older_message(r, in.cmd);
   }
 }
 

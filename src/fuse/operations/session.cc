@@ -5,7 +5,6 @@
 
 #include "base/invariant.h"
 #include "base/json_text.h"
-#include "control/status_json.h"
 #include "fs/engine.h"
 #include "fuse/operations/opcodes.h"
 #include "fuse/protocol/privilege.h"
@@ -112,8 +111,7 @@ Json Session::latency_json(std::uint32_t opcode) {
   return {{"times", times}, {"total_us", total_ns / 1000}, {"buckets", std::move(buckets)}};
 }
 
-std::string Session::status_json() {
-  auto json = control::to_json(fs_.status());
+void Session::add_facts(Json& json) {
   if (settings_.device_facts) json.update(settings_.device_facts());
   auto& mount = json["mount"];
   mount["source"] = settings_.source;
@@ -139,7 +137,6 @@ std::string Session::status_json() {
   auto& latencies = mount["latencies"] = Json::object();
   for (std::uint32_t opcode = 0; opcode < kOpcodes; ++opcode)
     if (auto histogram = latency_json(opcode); !histogram.empty()) latencies[opcode_name(opcode)] = std::move(histogram);
-  return json_text(json);
 }
 
 bool Session::may_control(const fuse_in_header& caller) {

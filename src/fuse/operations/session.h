@@ -126,7 +126,7 @@ class Session {
   void shut_down() { is_shut_down_ = true; }
   bool is_shut_down() const { return is_shut_down_.load(std::memory_order_relaxed); }
 
-  std::string status_json();
+  void add_facts(nlohmann::ordered_json& status);  // of the device, the mount and its requests
   // May this caller ask for things that cost others something (trim, checkpoint)? The user of the daemon may, and root; of root's
   // daemon an administrator, as elsewhere.
   static bool may_control(const fuse_in_header& caller);

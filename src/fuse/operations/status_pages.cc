@@ -1,42 +1,32 @@
 #include "fuse/operations/status_pages.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 namespace varve::fuse {
 
 namespace {
-
 constexpr std::size_t kKept = 16;
-
-control::StatusPage cut(std::uint64_t name, const std::string& text, std::uint32_t offset) {
-  control::StatusPage page;
-  page.snapshot = name;
-  page.total = static_cast<std::uint32_t>(text.size());
-  page.offset = std::min(offset, page.total);
-  std::memcpy(page.text, text.data() + page.offset, std::min(sizeof page.text, std::size_t{page.total - page.offset}));
-  return page;
 }
 
-}  // namespace
+StatusPages::Piece StatusPages::cut(const Document& document, std::uint32_t offset, std::size_t room) {
+  const auto total = static_cast<std::uint32_t>(document.text.size()), from = std::min(offset, total);
+  return {document.name, from, total, document.text.substr(from, room), document.right};
+}
 
-control::StatusPage StatusPages::add(std::string text) {
+StatusPages::Piece StatusPages::add(std::string text, std::size_t room, control::Right right) {
   const Lock lock(mutex_);
-  const std::uint64_t name = next_name_++;
-  control::StatusPage first = cut(name, text, 0);
-  if (text.size() > sizeof first.text) {
-    Document& kept = documents_.emplace_back();
-    kept.name = name;
-    kept.text = std::move(text);
-  }
+  Document made{next_name_++, std::move(text), right};
+  Piece first = cut(made, 0, room);
+  if (made.text.size() > room) documents_.push_back(std::move(made));
   if (documents_.size() > kKept) documents_.pop_front();
   return first;
 }
 
-Result<control::StatusPage> StatusPages::page(std::uint64_t document, std::uint32_t offset) {
+Result<StatusPages::Piece> StatusPages::piece(std::uint64_t document, std::uint32_t offset, std::size_t room) {
   const Lock lock(mutex_);
   for (const Document& kept : documents_)
-    if (kept.name == document) return cut(kept.name, kept.text, offset);
+    if (kept.name == document) return cut(kept, offset, room);
   return Errc::no_attribute;
 }
 

@@ -1,22 +1,24 @@
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
 #include <ostream>
 #include <utility>
 
-#include "base/errc.h"
+#include "base/buffer.h"
 #include "base/json_text.h"
 #include "cleaner/registry.h"
-#include "control/place.h"
+#include "control/mount_table.h"
+#include "control/request_json.h"
+#include "format/superblock.h"
 #include "shared/interruptible.h"
 #include "shared/size_value.h"
-#include "varve/care/clean_target.h"
 #include "varve/care/clean_text.h"
 #include "varve/command.h"
 #include "varve/progress.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
@@ -29,24 +31,35 @@ struct CleanArguments {
   std::vector<std::string> places;  // paths, then the mount or image
 };
 
-Result<Json> work(CleanTarget& target, const CleanArguments& arguments, IoLayer& io) {
-  const Interruptible interruptible;
-  const std::vector<std::string> paths(arguments.places.begin(), arguments.places.end() - 1);
-  TRY(target.start(arguments.request, paths));
-  Progress progress;
-  progress.state = [&] { return target.state(); };
-  progress.stop = [&] { return target.stop(); };
-  progress.line = clean_progress;
-  progress.share = clean_share;
-  progress.shows = !arguments.json;
-  return wait_for_end(progress, io);
+Status start(Volume& volume, CleanArguments& arguments) {
+  for (auto path = arguments.places.begin(); path + 1 != arguments.places.end(); ++path)
+    arguments.request.roots.push_back(TRY(volume.find(*path)));
+  return volume.tell("clean_start", control::to_json(arguments.request));
 }
 
-Result<std::unique_ptr<CleanTarget>> target_of(const CleanArguments& arguments) {
-  const control::Place place = TRY(control::find_place(arguments.places.back()));
-  if (place.is_dead) return control::daemon_gone(place);
-  if (place.is_mounted()) return mounted_target(place.directory);
-  return image_target(place.source, arguments.request.dry_run);
+Result<Json> work(Volume& volume, CleanArguments& arguments, IoLayer& io) {
+  const Interruptible interruptible;
+  TRY(start(volume, arguments));
+  return wait_for_end(volume, {"clean", clean_progress, clean_share, !arguments.json}, io);
+}
+
+bool is_image(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
+  file.read(reinterpret_cast<char*>(block.data()), kBlockSize);
+  return file.good() && !format::decode_superblock(block.span()).fails_with(Errc::not_varve);  // it may be torn
+}
+
+// Where the filesystem is mounted that holds this file or directory; none for a mount point itself, for what is not on Varve, and for
+// images that lie on one.
+std::optional<std::string> mount_that_holds(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::canonical(path, error);
+  if (error || is_image(whole)) return std::nullopt;
+  for (std::filesystem::path at = whole;; at = at.parent_path()) {
+    if (const auto mount = control::find_mount(at)) return mount->is_varve() && at != whole ? std::optional<std::string>(at) : std::nullopt;
+    if (at == at.root_path()) return std::nullopt;
+  }
 }
 
 Status check(CleanArguments& arguments) {
@@ -62,9 +75,11 @@ Status check(CleanArguments& arguments) {
 
 Status clean(CleanArguments arguments, IoLayer& io) {
   TRY(check(arguments));
-  const auto target = TRY(target_of(arguments));
-  auto state = work(*target, arguments, io);
-  const Status closed = target->close();
+  // A dry run writes nothing at all, not even a recovery.
+  const Volume::Use use = arguments.request.dry_run ? Volume::Use::looks : Volume::Use::changes;
+  Volume volume = TRY(Volume::open(arguments.places.back(), "varve clean", use));
+  auto state = work(volume, arguments, io);
+  const Status closed = volume.close();
   if (!state.ok()) return state.error();
   io.answered = true;
   io.out << (arguments.json ? json_text(*state, 2) + "\n" : clean_text(*state)) << std::flush;

@@ -13,7 +13,7 @@
 #include "varve/observe/status_text.h"
 #include "varve/steps.h"
 #include "varve/volume/kernel_wait.h"
-#include "varve/volume/mount_client.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
@@ -26,21 +26,21 @@ struct Words {
 };
 
 CLI::App* declare(CLI::App& app, Action& chosen, const char* name, const char* help, const std::shared_ptr<Words>& words,
-                  Status (*action)(MountClient&, const Words&, IoLayer&)) {
+                  Status (*action)(Volume&, const Words&, IoLayer&)) {
   CLI::App* command = app.add_subcommand(name, help);
   command->add_option("directory", words->directory, "Where it is mounted")->required();
   command->add_flag("--json", words->json, "For programs");
   command->callback([=, &chosen] {
     chosen = [=](IoLayer& io) -> Status {
       const std::string mounted = TRY(control::find_mounted(words->directory));
-      MountClient client = TRY(MountClient::open(mounted));
+      Volume client = TRY(Volume::of_mount(mounted));
       return action(client, *words, io);
     };
   });
   return command;
 }
 
-Status checkpoint(MountClient& client, const Words& words, IoLayer& io) {
+Status checkpoint(Volume& client, const Words& words, IoLayer& io) {
   {
     const KernelWait wait(io, {"making a checkpoint", kMountGoesOn, words.json});
     TRY(client.checkpoint());
@@ -53,7 +53,7 @@ Status checkpoint(MountClient& client, const Words& words, IoLayer& io) {
 }
 
 // One piece after the other, so that it can be seen how far it has come, and ended. A segment belongs to the piece that it begins in.
-Result<std::uint64_t> trim_in_pieces(MountClient& client, const Json& space, const Words& words, IoLayer& io) {
+Result<std::uint64_t> trim_in_pieces(Volume& client, const Json& space, const Words& words, IoLayer& io) {
   constexpr std::uint64_t kLeastPiece = 64ULL << 20, kPieces = 200;
   const std::uint64_t all = space.value("device_blocks", std::uint64_t{0}) << kBlockShift;
   const std::uint64_t segment = space.value("segment_blocks", std::uint64_t{1}) << kBlockShift;
@@ -68,7 +68,7 @@ Result<std::uint64_t> trim_in_pieces(MountClient& client, const Json& space, con
   return trimmed;
 }
 
-Status trim(MountClient& client, const Words& words, IoLayer& io) {
+Status trim(Volume& client, const Words& words, IoLayer& io) {
   const Json status = TRY(client.status());  // other filesystems know this ioctl, too
   const std::uint64_t bytes = TRY(trim_in_pieces(client, status["space"], words, io));
   if (words.json)
@@ -84,7 +84,7 @@ bool is_mount_option(const std::string& setting) {
   return std::ranges::find(kOptions, std::string_view(setting).substr(0, setting.find('='))) != kOptions.end();
 }
 
-Status tune(MountClient& client, const Words& words, IoLayer& io) {
+Status tune(Volume& client, const Words& words, IoLayer& io) {
   for (const std::string& setting : words.settings) TRY(client.tune(setting));
   if (!words.settings.empty() && !words.json) {
     if (std::ranges::any_of(words.settings, is_mount_option))

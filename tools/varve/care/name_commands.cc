@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <functional>
 #include <ostream>
 #include <thread>
 
@@ -11,11 +10,10 @@
 #include "base/utf8.h"
 #include "checkpoint/superblocks.h"
 #include "control/place.h"
-#include "fs/filesystem.h"
+#include "control/status_fields.h"
 #include "remote/open_device.h"
 #include "varve/command.h"
-#include "varve/volume/mount_client.h"
-#include "varve/volume/own_mount.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
@@ -56,35 +54,20 @@ std::string random_uuid() {
 constexpr auto kLook = std::chrono::milliseconds(20);
 constexpr int kLooks = 3000;  // a minute: a checkpoint of a full memory on a slow card takes some seconds
 
-// The daemon's next checkpoint has it in its trees and superblocks; `serial` tells the newest one that is settled.
-Status wait_for_checkpoint(std::uint64_t before, const std::function<Result<std::uint64_t>()>& serial) {
+// Of an image as a mount would do it: after a recovery, where one is due, with a checkpoint. So a crash leaves the old name or the new one.
+// The next checkpoint has it in its trees and superblocks; `serial` tells the newest one that is settled.
+Status change(const std::string& path, const Name& name, const std::string& value) {
+  format::Superblock trial;
+  TRY(name.set(trial, value));  // before anything is opened for writing
+  Volume volume = TRY(Volume::open(path, fmt::format("varve {}", name.key), Volume::Use::changes));
+  const auto serial = [&]() -> Result<std::uint64_t> { return control::number_of(TRY(volume.status()), "log.serial"); };
+  const std::uint64_t before = TRY(serial());
+  TRY(volume.tune(fmt::format("{}={}", name.key, value)));
   for (int looks = 0; looks < kLooks; ++looks) {
-    if (TRY(serial()) > before) return {};
+    if (TRY(serial()) > before) return volume.close();
     std::this_thread::sleep_for(kLook);
   }
   return Error(Errc::busy, "the change has been taken, but no checkpoint has written it within a minute: look at varve status");
-}
-
-Status change_mounted(const std::string& directory, const Name& name, const std::string& value) {
-  MountClient client = TRY(MountClient::open(directory));
-  const auto serial = [&]() -> Result<std::uint64_t> {
-    const auto status = TRY(client.status());
-    return status.value("log", Json::object()).value("serial", std::uint64_t{0});
-  };
-  const std::uint64_t before = TRY(serial());
-  TRY(client.tune(fmt::format("{}={}", name.key, value)));
-  return wait_for_checkpoint(before, serial);
-}
-
-// As a mount would do it: after a recovery, where one is due, with a checkpoint. So a crash leaves the old name or the new one.
-Status change_image(const std::string& path, const Name& name, const std::string& value) {
-  format::Superblock trial;
-  TRY(name.set(trial, value));  // before anything is opened for writing
-  OwnMount mount = TRY(OwnMount::open(path, fmt::format("varve {}", name.key)));
-  const std::uint64_t before = mount.filesystem().status().serial;
-  TRY(mount.filesystem().tune(name.key, value));
-  TRY(wait_for_checkpoint(before, [&]() -> Result<std::uint64_t> { return mount.filesystem().status().serial; }));
-  return mount.close();
 }
 
 void tell_name(const Name& name, const std::string& value, bool json, IoLayer& io) {
@@ -93,9 +76,8 @@ void tell_name(const Name& name, const std::string& value, bool json, IoLayer& i
 
 Status run_name(const Name& name, const std::string& path, const std::optional<std::string>& value, bool json, IoLayer& io) {
   const control::Place place = TRY(control::find_place(path));
-  if (value && place.is_dead) return control::daemon_gone(place);
   if (value) {
-    TRY(place.is_mounted() ? change_mounted(place.directory, name, *value) : change_image(place.source, name, *value));
+    TRY(change(path, name, *value));
     if (json) tell_name(name, *value, json, io);
     return {};
   }

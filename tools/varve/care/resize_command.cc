@@ -8,16 +8,13 @@
 
 #include "base/json_text.h"
 #include "control/place.h"
-#include "control/request_json.h"
-#include "fs/filesystem.h"
 #include "segments/segment_table.h"
 #include "shared/interruptible.h"
 #include "shared/size_value.h"
 #include "varve/command.h"
 #include "varve/observe/status_text.h"
 #include "varve/progress.h"
-#include "varve/volume/mount_client.h"
-#include "varve/volume/own_mount.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
@@ -28,66 +25,6 @@ struct ResizeArguments {
   std::uint64_t size = 0;  // bytes; 0: that of the device
   bool minimum = false, cancel = false, json = false;
 };
-
-class ResizeTarget {
- public:
-  virtual ~ResizeTarget() = default;
-  virtual Status start(const fs::ResizeRequest& request) = 0;
-  virtual Status stop() = 0;
-  virtual Result<Json> state() = 0;  // control/request_json.h
-  virtual Status close() { return {}; }
-};
-
-// Opened anew each time: it must not keep the mount busy.
-class MountedResize final : public ResizeTarget {
- public:
-  explicit MountedResize(std::string directory) : directory_(std::move(directory)) {}
-  Status start(const fs::ResizeRequest& request) override {
-    MountClient client = TRY(MountClient::open(directory_));
-    TRY(client.resize_report());  // other filesystems may know the ioctl
-    return client.resize(control::to_json(request));
-  }
-  Status stop() override {
-    MountClient client = TRY(MountClient::open(directory_));
-    TRY(client.resize_report());
-    return client.stop_resize();
-  }
-  Result<Json> state() override {
-    MountClient client = TRY(MountClient::open(directory_));
-    return client.resize_report();
-  }
-
- private:
-  const std::string directory_;
-};
-
-class ImageResize final : public ResizeTarget {
- public:
-  explicit ImageResize(OwnMount mount) : mount_(std::move(mount)) {}
-  Status start(const fs::ResizeRequest& request) override {
-    const Status started = mount_.filesystem().start_resize(request);
-    if (started.ok() || started.error().message().starts_with(mount_.name())) return started;
-    return Error(started.error().code(), fmt::format("{}: {}", mount_.name(), started.error().message()));
-  }
-  Status stop() override {
-    mount_.filesystem().stop_resize();
-    return {};
-  }
-  Result<Json> state() override { return control::to_json(mount_.filesystem().resize_state()); }
-  Status close() override { return mount_.close(); }
-
- private:
-  OwnMount mount_;
-};
-
-Result<std::unique_ptr<ResizeTarget>> target_of(const ResizeArguments& arguments) {
-  const control::Place place = TRY(control::find_place(arguments.path));
-  if (place.is_dead) return control::daemon_gone(place);
-  if (place.is_mounted()) return std::unique_ptr<ResizeTarget>(std::make_unique<MountedResize>(place.directory));
-  if (arguments.cancel)
-    return Error(Errc::invalid, fmt::format("{}: is not mounted: only what a mount does can be cancelled", arguments.path));
-  return std::unique_ptr<ResizeTarget>(std::make_unique<ImageResize>(TRY(OwnMount::open(place.source, "varve resize", arguments.minimum))));
-}
 
 std::uint64_t bytes_of(const Json& json, const char* key) { return json.value(key, std::uint64_t{0}); }
 
@@ -110,16 +47,10 @@ std::string resize_progress(const Json& state) {
                      doing.empty() ? "" : "; ", doing);
 }
 
-Result<Json> work(ResizeTarget& target, const ResizeArguments& arguments, IoLayer& io) {
+Result<Json> work(Volume& volume, const ResizeArguments& arguments, IoLayer& io) {
   const Interruptible interruptible;
-  TRY(target.start({arguments.size}));
-  Progress progress;
-  progress.state = [&] { return target.state(); };
-  progress.stop = [&] { return target.stop(); };
-  progress.line = resize_progress;
-  progress.share = resize_share;
-  progress.shows = !arguments.json;
-  return wait_for_end(progress, io);
+  TRY(volume.tell("resize_start", {{"bytes", arguments.size}}));
+  return wait_for_end(volume, {"resize", resize_progress, resize_share, !arguments.json}, io);
 }
 
 // Each segment takes memory: few large ones are what a filesystem of that size would have been made with.
@@ -157,16 +88,16 @@ Status tell_end(const Json& state, const ResizeArguments& arguments, IoLayer& io
   return {};
 }
 
-Status tell_minimum(ResizeTarget& target, const ResizeArguments& arguments, IoLayer& io) {
-  const Json state = TRY(target.state());
+Status tell_minimum(Volume& volume, const ResizeArguments& arguments, IoLayer& io) {
+  const Json state = TRY(volume.ask("resize_report"));
   if (arguments.json) io.out << json_text(state, 2) << "\n";
   else io.out << "Smallest possible size: " << exact_size(bytes_of(state, "least_bytes")) << "\n";
   return {};
 }
 
-Status cancel(ResizeTarget& target, const ResizeArguments& arguments, IoLayer& io) {
-  TRY(target.stop());
-  if (arguments.json) io.out << json_text(TRY(target.state()), 2) << "\n";
+Status cancel(Volume& volume, const ResizeArguments& arguments, IoLayer& io) {
+  TRY(volume.tell("resize_stop"));
+  if (arguments.json) io.out << json_text(TRY(volume.ask("resize_report")), 2) << "\n";
   return {};
 }
 
@@ -180,14 +111,16 @@ Status check_new_size(const ResizeArguments& arguments) {
 
 Status resize(const ResizeArguments& arguments, IoLayer& io) {
   TRY(check_new_size(arguments));
-  const auto target = TRY(target_of(arguments));
+  if (arguments.cancel && !TRY(control::find_place(arguments.path)).is_mounted())
+    return Error(Errc::invalid, fmt::format("{}: is not mounted: only what a mount does can be cancelled", arguments.path));
+  Volume volume = TRY(Volume::open(arguments.path, "varve resize", arguments.minimum ? Volume::Use::looks : Volume::Use::changes));
   if (arguments.minimum) {
-    TRY(tell_minimum(*target, arguments, io));
-    return target->close();
+    TRY(tell_minimum(volume, arguments, io));
+    return volume.close();
   }
-  if (arguments.cancel) return cancel(*target, arguments, io);
-  auto state = work(*target, arguments, io);
-  const Status closed = target->close();
+  if (arguments.cancel) return cancel(volume, arguments, io);
+  auto state = work(volume, arguments, io);
+  const Status closed = volume.close();
   if (!state.ok()) return state.error();
   TRY(tell_end(*state, arguments, io));
   return closed;

@@ -18,7 +18,7 @@
 #include "varve/care/scrub_text.h"
 #include "varve/command.h"
 #include "varve/progress.h"
-#include "varve/volume/mount_client.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
@@ -34,35 +34,16 @@ struct ScrubArguments {
   bool json = false;
 };
 
-// Anew each time: it must not keep the mount busy.
-Result<Json> report(const ScrubArguments& arguments) {
-  MountClient client = TRY(MountClient::open(arguments.directory));
-  return client.scrub_report();
+Status start(Volume& volume, const ScrubArguments& arguments) {
+  if (arguments.stop) return volume.tell("scrub_stop");
+  return volume.tell("scrub_start", {{"bytes_per_second", arguments.bytes_per_second}, {"from_the_beginning", arguments.restart}});
 }
 
-Status send(const ScrubArguments& arguments) {
-  MountClient client = TRY(MountClient::open(arguments.directory));
-  control::ScrubCommand command;
-  command.command = arguments.stop ? control::ScrubCommand::kStop : control::ScrubCommand::kStart;
-  if (arguments.restart) command.flags = control::ScrubCommand::kFromTheBeginning;
-  command.bytes_per_second = arguments.bytes_per_second;
-  return client.scrub(command);
-}
-
-Result<Json> wait_for_end(const ScrubArguments& arguments, IoLayer& io) {
+Result<Json> work(Volume& volume, const ScrubArguments& arguments, IoLayer& io) {
   const Interruptible interruptible;
-  Progress progress;
-  progress.state = [&] { return report(arguments); };
-  progress.stop = [&] {
-    ScrubArguments stopping = arguments;
-    stopping.stop = true;
-    return send(stopping);
-  };
-  progress.line = scrub_progress;
-  progress.share = scrub_share;
-  progress.shows = !arguments.json;
-  progress.longest = std::chrono::seconds(1);
-  return tool::wait_for_end(progress, io);
+  TRY(start(volume, arguments));
+  if (arguments.background) return volume.ask("scrub_report");
+  return wait_for_end(volume, {"scrub", scrub_progress, scrub_share, !arguments.json, std::chrono::seconds(1)}, io);
 }
 
 // The key of a finding under which its inode is found, and the folder below which that is looked for.
@@ -96,9 +77,8 @@ void add_names(Json& report, const std::string& directory) {
 
 Status scrub(ScrubArguments arguments, IoLayer& io) {
   arguments.directory = TRY(control::find_mounted(arguments.directory));
-  TRY(report(arguments));  // other filesystems may know the ioctl
-  if (!arguments.status) TRY(send(arguments));
-  Json state = arguments.background || arguments.status ? TRY(report(arguments)) : TRY(wait_for_end(arguments, io));
+  Volume volume = TRY(Volume::open(arguments.directory, "varve scrub", Volume::Use::looks));
+  Json state = TRY(arguments.status ? volume.ask("scrub_report") : work(volume, arguments, io));
   add_names(state, arguments.directory);
   io.answered = true;
   io.out << (arguments.json ? json_text(state, 2) + "\n" : scrub_text(state)) << std::flush;

@@ -18,6 +18,7 @@
 #include "base/counted.h"
 #include "base/duration.h"
 #include "base/memory_group.h"
+#include "control/status_fields.h"
 #include "io/block_folder.h"
 #include "io/reactor.h"
 #include "io/rotational.h"
@@ -29,7 +30,7 @@
 #include "varve/observe/status_text.h"
 #include "varve/observe/superblock_json.h"
 #include "varve/volume/image_reader.h"
-#include "varve/volume/mount_client.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
@@ -116,8 +117,8 @@ Finding memory_limit() {
 
 // The daemon may live in another group than this process.
 void check_memory(const Json& status, std::vector<Finding>& found) {
-  const auto bound = status.value("memory", Json::object()).value("memory_limit_bytes", std::uint64_t{0});
-  const auto daemon = status.value("mount", Json::object()).value("pid", 0);
+  const std::uint64_t bound = control::number_of(status, "memory.memory_limit_bytes");
+  const auto daemon = static_cast<int>(control::number_of(status, "mount.pid"));
   if (!bound || !daemon) return;
   const MemoryGroup group = memory_group_of(daemon);
   if (group.limit == MemoryGroup::kNone || group.limit / 4 * 3 >= bound) return;
@@ -259,8 +260,7 @@ void check_errors(const control::Place& place, const format::Superblock& super, 
 // One bad block may be a weak sector. Ever more of them are a medium that dies, and it takes more with it each day.
 void check_medium(const Json& status, std::vector<Finding>& found) {
   constexpr std::uint64_t kFew = 3;
-  const auto faults = status.value("faults", Json::object());
-  const auto hour = faults.value("places_last_hour", std::uint64_t{0}), day = faults.value("places_last_day", std::uint64_t{0});
+  const auto hour = control::number_of(status, "faults.places_last_hour"), day = control::number_of(status, "faults.places_last_day");
   if (day == 0) return;
   const std::string what = fmt::format("{} could not be read, or had wrong data, within the last day ({} within the last hour)",
                                        counted(day, "block"), hour);
@@ -275,20 +275,19 @@ void check_medium(const Json& status, std::vector<Finding>& found) {
 void check_connection(const Json& status, std::vector<Finding>& found) {
   if (const std::string outage = outage_text(status); !outage.empty())
     found.push_back({Grade::broken, "connection", outage, "look whether the server runs and is reached; nothing that was synced is lost"});
-  const auto connection = status.value("connection", Json::object());
-  if (const auto renewed = connection.value("reconnects", std::uint64_t{0}))
+  if (const auto renewed = control::number_of(status, "connection.reconnects"))
     found.push_back({Grade::note, "connection", fmt::format("lost and made anew {} since the mount", counted(renewed, "time")),
                      "look at the server and the way there; patience=SECONDS says how long to wait for it"});
 }
 
 // Automatic snapshots reach less far back than was asked for where others have needed their room.
 void check_protection(const Json& status, std::vector<Finding>& found) {
-  const auto protection = status.value("protection", Json::object());
-  if (!protection.value("on", false)) return;
-  const std::string plain = varve::duration_text(protection.value("seconds", std::uint64_t{0}));  // a daemon of before has no rules
-  const std::string kept = fmt::format("protect={}: {}", protection.value("protect", plain),
-                                       counted(protection.value("snapshots", std::uint64_t{0}), "automatic snapshot"));
-  if (const auto given_up = protection.value("given_up", std::uint64_t{0}))
+  if (!control::flag_of(status, "protection.on")) return;
+  const std::string plain = varve::duration_text(control::number_of(status, "protection.seconds"));  // a daemon of before has no rules
+  const std::string rules = control::words_of(status, "protection.protect");
+  const std::string kept = fmt::format("protect={}: {}", rules.empty() ? plain : rules,
+                                       counted(control::number_of(status, "protection.snapshots"), "automatic snapshot"));
+  if (const auto given_up = control::number_of(status, "protection.given_up"))
     found.push_back({Grade::note, "protect", fmt::format("{}; {} went because their room was needed", kept, given_up),
                      "make room, where they should reach farther back"});
   else
@@ -299,7 +298,7 @@ void check_held(const Json& status, std::vector<Finding>& found) {
   if (const std::string host = host_text(status); !host.empty())
     found.push_back({Grade::broken, "room on the host", host,
                      "make room where the image lies, or varve trim to give blocks back; nothing that was synced is lost"});
-  else if (const auto times = status.value("host", Json::object()).value("times", std::uint64_t{0}))
+  else if (const auto times = control::number_of(status, "host.times"))
     found.push_back({Grade::note, "room on the host", fmt::format("was lacking {} since the mount", counted(times, "time")),
                      "see to it that the image has room to grow"});
 }
@@ -360,31 +359,28 @@ std::vector<Finding> check_mount(const control::Place& place) {
   const auto status = mount_status(place.directory);
   if (!status.ok()) return {{Grade::note, "mount", status.error().message(), ""}};
   std::vector<Finding> found;
-  const auto mount = status->value("mount", Json::object());
-  if (status->value("read_only", false) && !mount.value("read_only", false)) {
-    const std::string reason = status->value("read_only_reason", "");
+  if (control::flag_of(*status, "read_only") && !control::flag_of(*status, "mount.read_only")) {
+    const std::string reason = control::words_of(*status, "read_only_reason");
     const bool lacks_room = reason.find(": make room ") != std::string::npos;  // io/transfer.h
     found.push_back({Grade::broken, "mount", "read-only after an error: " + reason,
                      lacks_room ? "make room, umount it, mount it again: nothing that was synced is lost, and nothing is to be repaired"
                                 : "umount it, look at the disk, fsck.varve -n"});
   }
-  const std::string damage = status->value("snapshots", Json::object()).value("damage", "");
-  if (!damage.empty()) found.push_back({Grade::broken, "snapshots", damage, "umount it, fsck.varve -n"});
+  if (const std::string damage = control::words_of(*status, "snapshots.damage"); !damage.empty())
+    found.push_back({Grade::broken, "snapshots", damage, "umount it, fsck.varve -n"});
   check_medium(*status, found);
   check_memory(*status, found);
   check_connection(*status, found);
   check_held(*status, found);
-  judge_options(mount.value("options", ""), found);
-  if (const std::string log = mount.value("log", ""); log.starts_with("nowhere"))
+  judge_options(control::words_of(*status, "mount.options"), found);
+  if (const std::string log = control::words_of(*status, "mount.log"); log.starts_with("nowhere"))
     found.push_back({Grade::note, "log", log, "mount with log=FILE"});
-  const auto space = status->value("space", Json::object());
-  if (space.contains("available_blocks") && space.value("available_blocks", std::uint64_t{0}) < 256) {
-    const auto kept = status->value("snapshots", Json::object()).value("held_bytes", std::uint64_t{0});
+  if (control::section_of(*status, "space").contains("available_blocks") && control::number_of(*status, "space.available_blocks") < 256) {
+    const std::uint64_t kept = control::number_of(*status, "snapshots.held_bytes");
     found.push_back({Grade::broken, "room", kept ? fmt::format("full; snapshots hold {}", size_text(kept)) : "full",
                      kept ? "remove something, or a snapshot (varve snapshot list)" : "remove something, or varve resize"});
   }
-  const auto segments = space.value("segments", Json::object());
-  if (segments.value("clean", 0) * 20 < segments.value("total", 1))
+  if (control::number_of(*status, "space.segments.clean") * 20 < control::number_of(*status, "space.segments.total"))
     found.push_back({Grade::slow, "space", "less than 5 % of the segments are clean: each write waits for cleaning",
                      "remove something, or varve clean --free 1G"});
   if (found.empty()) found.push_back({Grade::good, "mount", "works at " + place.directory, ""});

@@ -11,7 +11,7 @@
 #include "control/place.h"
 #include "varve/command.h"
 #include "varve/observe/history_text.h"
-#include "varve/volume/mount_client.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
@@ -25,8 +25,8 @@ struct HistoryArguments {
 
 // Those after `last`, which becomes the number of the latest.
 Status print_new(const HistoryArguments& arguments, std::uint64_t& last, IoLayer& io) {
-  MountClient client = TRY(MountClient::open(arguments.directory));  // anew each time: it must not keep the mount busy
-  const Json rounds = TRY(client.history());
+  Volume client = TRY(Volume::of_mount(arguments.directory));  // anew each time: it must not keep the mount busy
+  const Json rounds = TRY(client.ask("history"));
   for (const Json& round : rounds) {
     const auto number = round.value("round", std::uint64_t{0});
     if (number <= last) continue;

@@ -1,20 +1,21 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <ctime>
 #include <ostream>
 
+#include "base/clock.h"
 #include "control/place.h"
 #include "varve/command.h"
 #include "varve/observe/map/owner_names.h"
 #include "varve/observe/map/palette.h"
 #include "varve/observe/place_facts.h"
 #include "varve/observe/report_html.h"
+#include "varve/observe/status_text.h"
 #include "varve/observe/superblock_json.h"
 #include "varve/output_file.h"
 #include "varve/steps.h"
 #include "varve/volume/kernel_wait.h"
-#include "varve/volume/mount_client.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
@@ -27,24 +28,15 @@ struct ReportArguments {
 
 constexpr std::size_t kCells = 128 * 48;
 
-std::string time_now() {
-  const Timestamp now = Clock::system().now();
-  const std::time_t seconds = now.seconds;
-  std::tm parts{};
-  char text[64] = "";
-  if (::localtime_r(&seconds, &parts)) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %z", &parts);
-  return text;
-}
-
 Result<ReportFacts> collect(const control::Place& place, bool json, IoLayer& io) {
   ReportFacts facts;
-  facts.made = time_now();
+  facts.made = local_time_text(Clock::system().now().seconds);
   if (place.is_mounted() && !place.is_dead) {
-    MountClient client = TRY(MountClient::open(place.directory));
+    Volume client = TRY(Volume::of_mount(place.directory));
     const KernelWait wait(io, {"making a checkpoint", kMountGoesOn, json});
     (void)client.checkpoint();  // what has not been merged yet is on no map; without the right to ask, the last one is drawn
     facts.status = TRY(client.status());
-    facts.history = TRY(client.history());
+    facts.history = TRY(client.ask("history"));
   } else {
     ImageReader image = TRY(ImageReader::open(place.source));
     facts.status = superblock_status(image.super(), place.source);

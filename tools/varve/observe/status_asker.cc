@@ -11,7 +11,7 @@
 #include "base/mutex.h"
 #include "control/patience.h"
 #include "control/place.h"
-#include "varve/volume/mount_client.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 

@@ -12,7 +12,7 @@
 #include "varve/observe/status_text.h"
 #include "varve/observe/superblock_json.h"
 #include "varve/volume/image_reader.h"
-#include "varve/volume/mount_client.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 

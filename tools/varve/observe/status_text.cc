@@ -257,11 +257,11 @@ std::string faults_text(const Json& status) {
 
 }  // namespace
 
-std::string local_time_text(std::int64_t seconds) {
+std::string local_time_text(std::int64_t seconds, const char* form) {
   const std::time_t when = seconds;
   std::tm parts{};
-  char text[64] = "";
-  if (::localtime_r(&when, &parts)) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %z", &parts);
+  char text[64] = "?";
+  if (::localtime_r(&when, &parts)) std::strftime(text, sizeof text, form, &parts);
   return text;
 }
 

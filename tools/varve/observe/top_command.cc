@@ -17,7 +17,7 @@
 #include "shared/terminal.h"
 #include "varve/command.h"
 #include "varve/observe/top_text.h"
-#include "varve/volume/mount_client.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 

@@ -8,7 +8,7 @@
 #include "base/counted.h"
 #include "base/errc.h"
 #include "control/place.h"
-#include "varve/volume/mount_client.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
@@ -38,7 +38,7 @@ Result<PastView> PastView::open(const std::string& path) {
   PastView view;
   view.place_ = TRY(place_of(path));
   const std::string mount = TRY(mount_of(view.place_));
-  MountClient client = TRY(MountClient::open(mount));
+  Volume client = TRY(Volume::of_mount(mount));
   const Json state = TRY(client.snapshots());
   const std::string name = TRY(client.status())["mount"].value("snapshots_dir", "");
   if (name.empty())

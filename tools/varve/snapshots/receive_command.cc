@@ -29,7 +29,7 @@
 #include "varve/command.h"
 #include "varve/observe/status_text.h"
 #include "varve/snapshots/receive_target.h"
-#include "varve/volume/mount_client.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
@@ -141,7 +141,7 @@ Status pass_over(send::StreamReader& stream, const send::Begin& begin, const cha
 Status receive_stream(send::StreamReader& stream, const send::Begin& begin, const Directory& directory,
                       const ReceiveArguments& arguments, ProgressMeter& meter, IoLayer& io) {
   const std::string name = arguments.name.empty() ? begin.snapshot.name : arguments.name;
-  ReceiveTarget target(TRY(MountClient::open(directory.mount)), directory.path, directory.mount, name);
+  ReceiveTarget target(TRY(Volume::of_mount(directory.mount)), directory.path, directory.mount, name);
   if (TRY(target.keep_what_was_left(begin)))
     return pass_over(stream, begin, "was received before, and is kept now", arguments, io);
   send::Receiver receiver = TRY(send::Receiver::open(directory.path));

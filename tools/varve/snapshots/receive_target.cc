@@ -34,7 +34,7 @@ Status put_mark(const std::string& directory, const std::string& text) {
 bool is_the_same(const send::State& one, const send::State& other) { return one.uuid == other.uuid && one.serial == other.serial; }
 
 // How it is called by now. Errc::not_found: it has gone.
-Result<std::string> name_of_kept(MountClient& client, const std::string& directory, const send::Whole& whole) {
+Result<std::string> name_of_kept(Volume& client, const std::string& directory, const send::Whole& whole) {
   const auto state = TRY(client.snapshots());
   for (const auto& one : state.value("snapshots", Json::array())) {
     const std::string name = one.value("name", "");
@@ -52,7 +52,7 @@ Result<Ino> number_of(const std::string& directory) {
 }
 
 Status check_is_kept(const std::string& directory, const send::Whole& whole) {
-  MountClient client = TRY(MountClient::open(directory));
+  Volume client = TRY(Volume::of_mount(directory));
   const auto name = name_of_kept(client, directory, whole);
   return name.ok() ? Status() : Status(name.error());
 }

@@ -8,14 +8,14 @@
 #include <string>
 
 #include "send/receiver.h"
-#include "varve/volume/mount_client.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
 class ReceiveTarget {
  public:
   // `directory`: absolute, in what is mounted at `mount`; `name`: of the snapshot that comes.
-  ReceiveTarget(MountClient client, std::string directory, std::string mount, std::string name)
+  ReceiveTarget(Volume client, std::string directory, std::string mount, std::string name)
       : client_(std::move(client)), directory_(std::move(directory)), mount_(std::move(mount)), name_(std::move(name)) {}
 
   // Makes the snapshot of what was received as a whole before a crash, if there is such. Was it this stream?
@@ -38,7 +38,7 @@ class ReceiveTarget {
   Status check_empty();
   Status check_unchanged(const std::string& name) const;
 
-  MountClient client_;
+  Volume client_;
   const std::string directory_, mount_, name_;
 };
 

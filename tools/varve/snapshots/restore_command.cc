@@ -22,7 +22,7 @@
 #include "varve/snapshots/kept_damage.h"
 #include "varve/snapshots/past_view.h"
 #include "varve/snapshots/snapshot_source.h"
-#include "varve/volume/mount_client.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
@@ -37,7 +37,7 @@ Result<compare::Difference> difference_to(SnapshotSource& source, const compare:
 
 // The file that did not fit has been removed, but its room counts as used until the next checkpoint. `staying`: the source, if it is held.
 Error does_not_fit(const std::string& mount, const Error& why, const std::string& staying) {
-  if (auto client = MountClient::open(mount); client.ok()) (void)client->checkpoint();
+  if (auto client = Volume::of_mount(mount); client.ok()) (void)client->checkpoint();
   std::string said = fmt::format("{}\n  What is listed before that is done. Remove files, or a snapshot that holds much (varve snapshot "
                                  "list {}), and give the same command again: it goes on from here.", why.message(), mount);
   if (!staying.empty()) said += fmt::format("\n  The automatic snapshot '{}' stays for an hour for that.", staying);

@@ -73,14 +73,6 @@ Result<ChosenSnapshot> choose(const std::vector<ChosenSnapshot>& all, const std:
 
 }  // namespace
 
-std::string local_time(std::int64_t seconds, const char* form) {
-  const auto time = static_cast<std::time_t>(seconds);
-  std::tm parts{};
-  char text[64] = "?";
-  if (::localtime_r(&time, &parts)) std::strftime(text, sizeof text, form, &parts);
-  return text;
-}
-
 std::vector<ChosenSnapshot> all_snapshots(const Json& list) { return snapshots_in(list, false); }
 
 Result<ChosenSnapshot> choose_automatic(const Json& list, const std::string& which, std::int64_t now) {

@@ -8,11 +8,12 @@
 
 #include "base/json_text.h"
 #include "base/result.h"
+#include "varve/observe/status_text.h"
 
 namespace varve::tool {
 
 // "2026-11-26 02:30:00", in local time.
-std::string local_time(std::int64_t seconds, const char* form = "%Y-%m-%d %H:%M:%S");
+inline std::string local_time(std::int64_t seconds, const char* form = "%Y-%m-%d %H:%M:%S") { return local_time_text(seconds, form); }
 
 struct ChosenSnapshot {
   std::string name;

@@ -16,23 +16,21 @@
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "control/place.h"
-#include "control/request_json.h"
+#include "control/status_fields.h"
 #include "format/snapshot.h"
-#include "fs/filesystem.h"
 #include "varve/command.h"
 #include "varve/observe/status_text.h"
 #include "varve/snapshots/diff_command.h"
 #include "varve/snapshots/restore_command.h"
 #include "varve/snapshots/snapshot_choice.h"
 #include "varve/volume/kernel_wait.h"
-#include "varve/volume/mount_client.h"
-#include "varve/volume/own_mount.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
 namespace {
 
-using snapshots::SnapshotChange;
+using Change = snapshots::SnapshotChange;
 
 struct SnapshotArguments {
   std::string path, name, new_name;
@@ -43,98 +41,40 @@ struct SnapshotArguments {
 
 constexpr unsigned kMostInASecond = 1000;
 
-class SnapshotTarget {
- public:
-  virtual ~SnapshotTarget() = default;
-  virtual Status change(const SnapshotChange& change) = 0;
-  // All of them, even if some fail: the first failure.
-  virtual Status change_all(const std::vector<SnapshotChange>& changes) {
-    Status all;
-    for (const SnapshotChange& one : changes)
-      if (Status done = change(one); all.ok()) all = std::move(done);
-    return all;
+// All of them, even if some fail. Of a mount many at a time, since one checkpoint carries out all that is asked for when it begins.
+Status change_all(Volume& volume, const std::vector<Change>& changes) {
+  const std::size_t at_a_time = volume.is_mounted() ? 64 : 1;
+  std::vector<Status> done(changes.size());
+  std::atomic<std::size_t> next = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < std::min(at_a_time, changes.size()); ++i)
+      threads.emplace_back([&] {
+        for (std::size_t at = next++; at < changes.size(); at = next++) done[at] = volume.change_snapshot(changes[at]);
+      });
   }
-  virtual Result<Json> list() = 0;  // control/request_json.h
-  virtual std::string damage() = 0;  // of what tells of them; empty: none
-  virtual Status close() { return {}; }
-};
-
-class MountedTarget final : public SnapshotTarget {
- public:
-  explicit MountedTarget(MountClient client) : client_(std::move(client)) {}
-  Status change(const SnapshotChange& change) override { return client_.change_snapshot(change); }
-  // Many at a time, since one checkpoint carries out all that is asked for when it begins.
-  Status change_all(const std::vector<SnapshotChange>& changes) override {
-    constexpr std::size_t kAtATime = 64;
-    std::vector<Status> done(changes.size());
-    std::atomic<std::size_t> next = 0;
-    {
-      std::vector<std::jthread> threads;
-      for (std::size_t i = 0; i < std::min(kAtATime, changes.size()); ++i)
-        threads.emplace_back([&] {
-          for (std::size_t at = next++; at < changes.size(); at = next++) done[at] = change(changes[at]);
-        });
-    }
-    std::string all;
-    const Status* first = nullptr;
-    for (const Status& one : done) {
-      if (one.ok()) continue;
-      all += (first ? "\n  " : "") + one.error().message();
-      if (!first) first = &one;
-    }
-    return first ? Status(Error(first->error().code(), all)) : Status();
+  std::string all;
+  const Status* first = nullptr;
+  for (const Status& one : done) {
+    if (one.ok() || (first && !volume.is_mounted())) continue;
+    all += (first ? "\n  " : "") + one.error().message();
+    if (!first) first = &one;
   }
-  Result<Json> list() override { return client_.snapshots(); }
-  std::string damage() override {
-    const auto status = client_.status();
-    return status.ok() ? status->value("snapshots", Json::object()).value("damage", "") : "";
-  }
-
- private:
-  MountClient client_;
-};
-
-class ImageTarget final : public SnapshotTarget {
- public:
-  explicit ImageTarget(OwnMount mount) : mount_(std::move(mount)) {}
-  Status change(const SnapshotChange& change) override {
-    fs::Operation operation(mount_.filesystem().engine(), {});
-    const Status done = fs::block_on(operation, [&] { return mount_.filesystem().change_snapshot(operation, change); });
-    if (done.ok()) return {};
-    return Error(done.error().code(), fmt::format("{}: {}", mount_.name(), done.error().message()));
-  }
-  Result<Json> list() override { return control::to_json(mount_.filesystem().snapshots()); }
-  std::string damage() override { return mount_.filesystem().status().snapshots.damage; }
-  Status close() override { return mount_.close(); }
-
- private:
-  OwnMount mount_;
-};
-
-enum class Use : std::uint8_t { looks, changes };
-
-Result<std::unique_ptr<SnapshotTarget>> target_of(const std::string& path, Use use) {
-  const control::Place place = TRY(control::find_place(path));
-  if (place.is_dead) return control::daemon_gone(place);
-  if (place.is_mounted()) {
-    MountClient client = TRY(MountClient::open(place.directory));
-    TRY(client.snapshots());  // other filesystems may know the ioctl
-    return std::unique_ptr<SnapshotTarget>(std::make_unique<MountedTarget>(std::move(client)));
-  }
-  OwnMount mount = TRY(OwnMount::open(place.source, "varve snapshot", use == Use::looks));
-  return std::unique_ptr<SnapshotTarget>(std::make_unique<ImageTarget>(std::move(mount)));
+  return first ? Status(Error(first->error().code(), all)) : Status();
 }
 
+Result<Volume> open_volume(const std::string& path, Volume::Use use) { return Volume::open(path, "varve snapshot", use); }
+
 // Would it go well? Of a filesystem that is not mounted, which is not opened for writing only to be told no.
-Status foresee(const std::string& path, const std::vector<SnapshotChange>& changes) {
-  ImageTarget image(TRY(OwnMount::open(path, "varve snapshot", true)));
-  const auto state = image.list();
+Status foresee(const std::string& path, const std::vector<Change>& changes) {
+  Volume image = TRY(open_volume(path, Volume::Use::looks));
+  const auto state = image.snapshots();
   TRY(image.close());
   if (!state.ok()) return state.error();
   std::set<std::string> names;
   for (const Json& one : (*state)["snapshots"]) names.insert(one.value("name", ""));
-  for (const SnapshotChange& change : changes) {
-    const bool makes = change.kind == SnapshotChange::Kind::create, renames = change.kind == SnapshotChange::Kind::rename;
+  for (const Change& change : changes) {
+    const bool makes = change.kind == Change::Kind::create, renames = change.kind == Change::Kind::rename;
     const std::string& fresh = renames ? change.new_name : change.name;
     if (makes || (renames && fresh != change.name)) TRY(format::check_snapshot_name(fresh));
     if (!makes && names.erase(change.name) == 0)
@@ -145,18 +85,18 @@ Status foresee(const std::string& path, const std::vector<SnapshotChange>& chang
   return {};
 }
 
-Status change(const std::string& path, const std::vector<SnapshotChange>& changes, bool json, IoLayer& io) {
-  for (const SnapshotChange& one : changes)  // of tools the daemon takes them
-    if (one.kind == SnapshotChange::Kind::create && format::is_passing_name(one.name)) TRY(format::check_snapshot_name(one.name));
+Status change(const std::string& path, const std::vector<Change>& changes, bool json, IoLayer& io) {
+  for (const Change& one : changes)  // of tools the daemon takes them
+    if (one.kind == Change::Kind::create && format::is_passing_name(one.name)) TRY(format::check_snapshot_name(one.name));
   const control::Place place = TRY(control::find_place(path));
   if (!place.is_mounted() && !place.is_dead) TRY(foresee(place.source, changes));
-  const auto target = TRY(target_of(path, Use::changes));
+  Volume volume = TRY(open_volume(path, Volume::Use::changes));
   std::optional<KernelWait> wait;
-  if (place.is_mounted())
+  if (volume.is_mounted())
     wait.emplace(io, KernelWait::Words{"waiting for a checkpoint", std::string(kMountGoesOn) + "; varve snapshot list shows it", json});
-  Status done = target->change_all(changes);
+  Status done = change_all(volume, changes);
   wait.reset();
-  const Status closed = target->close();
+  const Status closed = volume.close();
   TRY(std::move(done));
   return closed;
 }
@@ -166,7 +106,7 @@ Result<std::string> create_unnamed(const std::string& path, bool json, IoLayer& 
   const std::string time = local_time(Clock::system().now().seconds, "%Y-%m-%d_%H:%M:%S");
   for (unsigned number = 1;; ++number) {
     std::string name = number == 1 ? time : fmt::format("{}-{}", time, number);
-    const Status made = change(path, {{SnapshotChange::Kind::create, name, {}}}, json, io);
+    const Status made = change(path, {{Change::Kind::create, name, {}}}, json, io);
     if (made.ok()) return name;
     if (!made.fails_with(Errc::exists) || number == kMostInASecond) return made.error();
   }
@@ -180,7 +120,7 @@ Status check_is_no_slip(bool is_named, const std::string& name) {
 Status create(const SnapshotArguments& arguments, IoLayer& io) {
   TRY(check_is_no_slip(arguments.is_named, arguments.name));
   std::string name = arguments.name;
-  if (arguments.is_named) TRY(change(arguments.path, {{SnapshotChange::Kind::create, name, {}}}, arguments.json, io));
+  if (arguments.is_named) TRY(change(arguments.path, {{Change::Kind::create, name, {}}}, arguments.json, io));
   else name = TRY(create_unnamed(arguments.path, arguments.json, io));
   if (arguments.json) io.out << json_text(Json{{"name", name}}, 2) << std::endl;
   else if (!arguments.is_named) io.out << name << std::endl;
@@ -188,12 +128,12 @@ Status create(const SnapshotArguments& arguments, IoLayer& io) {
 }
 
 Status rename(const SnapshotArguments& arguments, IoLayer& io) {
-  return change(arguments.path, {{SnapshotChange::Kind::rename, arguments.name, arguments.new_name}}, arguments.json, io);
+  return change(arguments.path, {{Change::Kind::rename, arguments.name, arguments.new_name}}, arguments.json, io);
 }
 
 Status remove(const SnapshotArguments& arguments, IoLayer& io) {
-  std::vector<SnapshotChange> changes;
-  for (const std::string& name : arguments.names) changes.push_back({SnapshotChange::Kind::remove, name, {}});
+  std::vector<Change> changes;
+  for (const std::string& name : arguments.names) changes.push_back({Change::Kind::remove, name, {}});
   TRY(change(arguments.path, changes, arguments.json, io));
   if (arguments.json) io.out << json_text(Json{{"deleted", arguments.names}}, 2) << std::endl;
   return {};
@@ -204,13 +144,13 @@ Status keep(SnapshotArguments arguments, IoLayer& io) {
   TRY(check_is_no_slip(arguments.is_named, arguments.new_name));
   Json state;
   {
-    const auto target = TRY(target_of(arguments.path, Use::looks));
-    state = TRY(target->list());
-    TRY(target->close());
+    Volume volume = TRY(open_volume(arguments.path, Volume::Use::looks));
+    state = TRY(volume.snapshots());
+    TRY(volume.close());
   }
   const ChosenSnapshot chosen = TRY(choose_automatic(state, arguments.name, Clock::system().now().seconds));
   if (!arguments.is_named) arguments.new_name = local_time(chosen.made, "%Y-%m-%d_%H:%M:%S");
-  TRY(change(arguments.path, {{SnapshotChange::Kind::rename, chosen.name, arguments.new_name}}, arguments.json, io));
+  TRY(change(arguments.path, {{Change::Kind::rename, chosen.name, arguments.new_name}}, arguments.json, io));
   if (arguments.is_named) io.out << fmt::format("{} is as of {}", arguments.new_name, local_time(chosen.made)) << std::endl;
   else io.out << arguments.new_name << std::endl;
   return {};
@@ -262,10 +202,11 @@ std::string list_text(const Json& state, bool automatic) {
 }
 
 Status list(const SnapshotArguments& arguments, IoLayer& io) {
-  const auto target = TRY(target_of(arguments.path, Use::looks));
-  auto state = target->list();
-  if (const std::string damage = target->damage(); state.ok() && !damage.empty()) (*state)["damage"] = damage;
-  const Status closed = target->close();
+  Volume volume = TRY(open_volume(arguments.path, Volume::Use::looks));
+  auto state = volume.snapshots();
+  if (const auto status = volume.status(); state.ok() && status.ok())
+    if (const std::string damage = control::words_of(*status, "snapshots.damage"); !damage.empty()) (*state)["damage"] = damage;
+  const Status closed = volume.close();
   if (!state.ok()) return state.error();
   io.out << (arguments.json ? json_text(*state, 2) + "\n" : list_text(*state, arguments.automatic)) << std::flush;
   return closed;
@@ -280,9 +221,9 @@ std::string show_text(const Json& one) {
 }
 
 Status show(const SnapshotArguments& arguments, IoLayer& io) {
-  const auto target = TRY(target_of(arguments.path, Use::looks));
-  const auto state = target->list();
-  const Status closed = target->close();
+  Volume volume = TRY(open_volume(arguments.path, Volume::Use::looks));
+  const auto state = volume.snapshots();
+  const Status closed = volume.close();
   if (!state.ok()) return state.error();
   for (const Json& one : (*state)["snapshots"]) {
     if (one.value("name", "") != arguments.name) continue;

@@ -5,9 +5,12 @@
 #include <iosfwd>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/json_text.h"
 #include "compare/question.h"
+#include "varve/snapshots/successor.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
@@ -15,26 +18,42 @@ class SnapshotSource {
  public:
   // What is mounted, or an image or a device. `wants_now`: now() will be asked for.
   static Result<std::unique_ptr<SnapshotSource>> open(const std::string& path, bool wants_now);
-  virtual ~SnapshotSource() = default;
+  ~SnapshotSource();
+  SnapshotSource(const SnapshotSource&) = delete;
+  SnapshotSource& operator=(const SnapshotSource&) = delete;
 
-  virtual const compare::Ask& ask() = 0;
-  virtual Result<std::string> uuid() = 0;  // of the filesystem
-  virtual Result<Serial> serial_of(const std::string& name) = 0;  // Errc::not_found
-  virtual Result<bool> has(Serial serial) = 0;
-  virtual Result<std::uint64_t> data_bytes(Serial serial) = 0;  // of its files, shared or not; 0: not known
-  virtual Result<Json> list() = 0;  // control/request_json.h
-  // If it is an automatic one it stays until close(), or until this tool has ended. Errc::no_space: there is no room to hold it.
-  virtual Status hold(Serial) { return {}; }
+  const compare::Ask& ask() { return ask_; }
+  Result<std::string> uuid();  // of the filesystem
+  Result<Serial> serial_of(const std::string& name);  // Errc::not_found
+  Result<bool> has(Serial serial);
+  Result<std::uint64_t> data_bytes(Serial serial);  // of its files, shared or not; 0: not known
+  Result<Json> list() { return volume_.snapshots(); }  // control/request_json.h
+  // If it is an automatic one of a mount it stays until close(), or until this tool has ended. Errc::no_space: there is no room to hold it.
+  Status hold(Serial serial);
   // For an hour, so that another attempt finds it. False: nothing is held.
-  virtual bool hold_on() { return false; }
+  bool hold_on();
   // The state of this moment, kept until close(). Of an image that is only read it is kept in memory, with what a recovery changes.
-  virtual Result<Serial> now() = 0;
+  Result<Serial> now();
   // The state of this moment without keeping it (compare::kNewest), for where there is no room to keep it. What others change while
   // it is asked about may be in an answer or not.
-  virtual Result<Serial> newest() = 0;
+  Result<Serial> newest();
   // What it held is room again. Questions about it are answered no more, others are.
-  virtual Status forget_now() = 0;
-  virtual Status close() = 0;
+  Status forget_now();
+  Status close();
+
+ private:
+  SnapshotSource(Volume volume, std::string place);
+  Result<Json> find(Serial serial);  // null: there is none
+  Status change_now(snapshots::SnapshotChange::Kind kind);
+
+  Volume volume_;
+  const std::string place_;  // as the user named it
+  const compare::Ask ask_;
+  const std::uint64_t reader_;
+  std::string now_;  // name of the snapshot that goes again
+  std::unique_ptr<Successor> successor_;
+  std::vector<Serial> held_;
+  std::vector<std::unique_ptr<Successor>> holders_;  // one for each of these
 };
 
 // now(), or newest() where there is no room to keep it: `err` tells that.

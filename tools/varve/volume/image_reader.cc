@@ -11,7 +11,7 @@
 #include "remote/network_name.h"
 #include "remote/open_device.h"
 #include "varve/volume/kernel_wait.h"
-#include "varve/volume/mount_client.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
@@ -100,7 +100,7 @@ tree::MapRoot ImageReader::free_map() const {
 namespace {
 
 Result<ViewedPlace> place_of_mount(const std::string& device, const std::string& directory, IoLayer& io, bool json) {
-  MountClient client = TRY(MountClient::open(directory));
+  Volume client = TRY(Volume::of_mount(directory));
   const auto state = TRY(client.status());
   if (!remote::is_network_name(device) && ::access(device.c_str(), R_OK) != 0)
     return Error(Errc::not_permitted,

@@ -12,7 +12,7 @@
 
 #include "base/json_text.h"
 #include "daemon/mount_point.h"
-#include "varve/volume/mount_client.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
@@ -26,7 +26,7 @@ Result<std::string> folder_of(const std::string& directory) {
 
 // It does not look for a file: ".." would be one, and so would a directory in a snapshot.
 Result<Serial> find_one(const control::Place& running, const std::string& snapshot) {
-  MountClient client = TRY(MountClient::open(running.directory));
+  Volume client = TRY(Volume::of_mount(running.directory));
   if (const auto found = TRY(client.find_snapshot(snapshot))) return *found;
   return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}': see varve snapshot list {}", running.source, snapshot,
                                             running.directory));
@@ -34,7 +34,7 @@ Result<Serial> find_one(const control::Place& running, const std::string& snapsh
 
 // It may have gone before the daemon saw that it is mounted.
 Status check_is_held(const control::Place& running, Serial snapshot, const std::string& point, std::ostream& err) {
-  MountClient client = TRY(MountClient::open(running.directory));
+  Volume client = TRY(Volume::of_mount(running.directory));
   const auto state = TRY(client.snapshots());
   for (const auto& one : state["snapshots"]) {
     if (one.value("serial", std::uint64_t{0}) != snapshot.v) continue;

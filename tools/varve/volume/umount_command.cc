@@ -22,7 +22,7 @@
 #include "io/holders.h"
 #include "remote/open_device.h"
 #include "varve/command.h"
-#include "varve/volume/mount_client.h"
+#include "varve/volume/volume.h"
 
 namespace varve::tool {
 
@@ -73,7 +73,7 @@ struct Daemon {
 
 Status ask(const control::MountEntry& mounted, Daemon& daemon) {
   daemon.source = mounted.source;  // byte by byte, as JSON cannot say it
-  MountClient client = TRY(MountClient::open(mounted.directory));
+  Volume client = TRY(Volume::of_mount(mounted.directory));
   const auto status = TRY(client.status());
   daemon.log = status["mount"].value("log", "");
   daemon.snapshots_dir = status["mount"].value("snapshots_dir", "");
