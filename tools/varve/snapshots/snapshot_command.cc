@@ -30,7 +30,7 @@ namespace varve::tool {
 
 namespace {
 
-using Change = snapshots::SnapshotChange;
+using snapshots::SnapshotChange;
 
 struct SnapshotArguments {
   std::string path, name, new_name;
@@ -42,7 +42,7 @@ struct SnapshotArguments {
 constexpr unsigned kMostInASecond = 1000;
 
 // All of them, even if some fail. Of a mount many at a time, since one checkpoint carries out all that is asked for when it begins.
-Status change_all(Volume& volume, const std::vector<Change>& changes) {
+Status change_all(Volume& volume, const std::vector<SnapshotChange>& changes) {
   const std::size_t at_a_time = volume.is_mounted() ? 64 : 1;
   std::vector<Status> done(changes.size());
   std::atomic<std::size_t> next = 0;
@@ -66,15 +66,15 @@ Status change_all(Volume& volume, const std::vector<Change>& changes) {
 Result<Volume> open_volume(const std::string& path, Volume::Use use) { return Volume::open(path, "varve snapshot", use); }
 
 // Would it go well? Of a filesystem that is not mounted, which is not opened for writing only to be told no.
-Status foresee(const std::string& path, const std::vector<Change>& changes) {
+Status foresee(const std::string& path, const std::vector<SnapshotChange>& changes) {
   Volume image = TRY(open_volume(path, Volume::Use::looks));
   const auto state = image.snapshots();
   TRY(image.close());
   if (!state.ok()) return state.error();
   std::set<std::string> names;
   for (const Json& one : (*state)["snapshots"]) names.insert(one.value("name", ""));
-  for (const Change& change : changes) {
-    const bool makes = change.kind == Change::Kind::create, renames = change.kind == Change::Kind::rename;
+  for (const SnapshotChange& change : changes) {
+    const bool makes = change.kind == SnapshotChange::Kind::create, renames = change.kind == SnapshotChange::Kind::rename;
     const std::string& fresh = renames ? change.new_name : change.name;
     if (makes || (renames && fresh != change.name)) TRY(format::check_snapshot_name(fresh));
     if (!makes && names.erase(change.name) == 0)
@@ -85,9 +85,9 @@ Status foresee(const std::string& path, const std::vector<Change>& changes) {
   return {};
 }
 
-Status change(const std::string& path, const std::vector<Change>& changes, bool json, IoLayer& io) {
-  for (const Change& one : changes)  // of tools the daemon takes them
-    if (one.kind == Change::Kind::create && format::is_passing_name(one.name)) TRY(format::check_snapshot_name(one.name));
+Status change(const std::string& path, const std::vector<SnapshotChange>& changes, bool json, IoLayer& io) {
+  for (const SnapshotChange& one : changes)  // of tools the daemon takes them
+    if (one.kind == SnapshotChange::Kind::create && format::is_passing_name(one.name)) TRY(format::check_snapshot_name(one.name));
   const control::Place place = TRY(control::find_place(path));
   if (!place.is_mounted() && !place.is_dead) TRY(foresee(place.source, changes));
   Volume volume = TRY(open_volume(path, Volume::Use::changes));
@@ -106,7 +106,7 @@ Result<std::string> create_unnamed(const std::string& path, bool json, IoLayer& 
   const std::string time = local_time(Clock::system().now().seconds, "%Y-%m-%d_%H:%M:%S");
   for (unsigned number = 1;; ++number) {
     std::string name = number == 1 ? time : fmt::format("{}-{}", time, number);
-    const Status made = change(path, {{Change::Kind::create, name, {}}}, json, io);
+    const Status made = change(path, {{SnapshotChange::Kind::create, name, {}}}, json, io);
     if (made.ok()) return name;
     if (!made.fails_with(Errc::exists) || number == kMostInASecond) return made.error();
   }
@@ -120,7 +120,7 @@ Status check_is_no_slip(bool is_named, const std::string& name) {
 Status create(const SnapshotArguments& arguments, IoLayer& io) {
   TRY(check_is_no_slip(arguments.is_named, arguments.name));
   std::string name = arguments.name;
-  if (arguments.is_named) TRY(change(arguments.path, {{Change::Kind::create, name, {}}}, arguments.json, io));
+  if (arguments.is_named) TRY(change(arguments.path, {{SnapshotChange::Kind::create, name, {}}}, arguments.json, io));
   else name = TRY(create_unnamed(arguments.path, arguments.json, io));
   if (arguments.json) io.out << json_text(Json{{"name", name}}, 2) << std::endl;
   else if (!arguments.is_named) io.out << name << std::endl;
@@ -128,12 +128,12 @@ Status create(const SnapshotArguments& arguments, IoLayer& io) {
 }
 
 Status rename(const SnapshotArguments& arguments, IoLayer& io) {
-  return change(arguments.path, {{Change::Kind::rename, arguments.name, arguments.new_name}}, arguments.json, io);
+  return change(arguments.path, {{SnapshotChange::Kind::rename, arguments.name, arguments.new_name}}, arguments.json, io);
 }
 
 Status remove(const SnapshotArguments& arguments, IoLayer& io) {
-  std::vector<Change> changes;
-  for (const std::string& name : arguments.names) changes.push_back({Change::Kind::remove, name, {}});
+  std::vector<SnapshotChange> changes;
+  for (const std::string& name : arguments.names) changes.push_back({SnapshotChange::Kind::remove, name, {}});
   TRY(change(arguments.path, changes, arguments.json, io));
   if (arguments.json) io.out << json_text(Json{{"deleted", arguments.names}}, 2) << std::endl;
   return {};
@@ -150,7 +150,7 @@ Status keep(SnapshotArguments arguments, IoLayer& io) {
   }
   const ChosenSnapshot chosen = TRY(choose_automatic(state, arguments.name, Clock::system().now().seconds));
   if (!arguments.is_named) arguments.new_name = local_time(chosen.made, "%Y-%m-%d_%H:%M:%S");
-  TRY(change(arguments.path, {{Change::Kind::rename, chosen.name, arguments.new_name}}, arguments.json, io));
+  TRY(change(arguments.path, {{SnapshotChange::Kind::rename, chosen.name, arguments.new_name}}, arguments.json, io));
   if (arguments.is_named) io.out << fmt::format("{} is as of {}", arguments.new_name, local_time(chosen.made)) << std::endl;
   else io.out << arguments.new_name << std::endl;
   return {};
