@@ -151,6 +151,11 @@ class Packages(Checkout):
         lines = (ROOT / "packaging/debian/control").read_text().splitlines()
         self.assertEqual({line for line in lines if line.startswith("Architecture:")}, {"Architecture: amd64 arm64"})
 
+    def test_lines_of_the_package_s_changelog_are_short(self):
+        """lintian refuses longer ones, but only at night, after a build."""
+        lines = (ROOT / "packaging/debian/changelog").read_text().splitlines()
+        self.assertEqual([line for line in lines if len(line) > 80], [])
+
     def test_tools_need_nothing_of_tests(self):
         lines = (ROOT / "packaging/apt-packages").read_text().splitlines()
         named = {purpose: {name for line in lines if line.startswith(f"{purpose}:") for name in line.split()[1:]} for purpose in ("build", "test", "bench")}
