@@ -29,15 +29,28 @@ constexpr mode_t kUnfinished = S_ISVTX | 0600;
 // Such numbers have only the folder that shows snapshots, and what is in it: where a mount shows it, that is no part of the tree.
 constexpr std::uint64_t kOfSnapshots = 1ULL << 63;
 
+const char* name_of_type(unsigned type) {
+  switch (type) {
+    case DT_LNK: return "a symbolic link";
+    case DT_FIFO: return "a FIFO";
+    case DT_SOCK: return "a socket";
+    case DT_CHR:
+    case DT_BLK: return "a device";
+    default: return "a file";
+  }
+}
+
 Error in_the_way(const std::string& path) {
   return {Errc::exists, fmt::format("{}: a file has this name, which is needed for a moment: move it away, or remove it", path)};
 }
 
 }  // namespace
 
+const std::string& Restorer::meant_by(const std::string& path) const { return path == beside_ ? to_be_ : path; }
+
 Error Restorer::failed(const std::string& action, const std::string& path) const {
   const char* const advice = errno == ETXTBSY ? " (it is a program that runs: end that, and give the same command again)" : "";
-  return {errc_from_errno(errno), fmt::format("{}: {}: {}{}", printable(path), action, errno_text(), advice)};
+  return {errc_from_errno(errno), fmt::format("{}: {}: {}{}", printable(meant_by(path)), action, errno_text(), advice)};
 }
 
 void Restorer::note(const char* what, const std::string& path) {
@@ -80,9 +93,9 @@ bool Restorer::ends_all(const Error& why) const {
   return std::ranges::any_of(kOfAll, [&](Errc code) { return why.is(code); }) || ::fstat(root_.get(), &status) != 0;
 }
 
-Status Restorer::unless_it_ends_all(const Status& done) {
+Status Restorer::unless_it_ends_all(const std::string& path, const Status& done) {
   if (done.ok() || ends_all(done.error())) return done;
-  restored_.failures.push_back(done.error().message());
+  restored_.failures.push_back({path, done.error().message()});
   return {};
 }
 
@@ -134,7 +147,10 @@ Status Restorer::bring_back(const std::string& path, const Entry& directory) {
   const Here siblings = TRY(here(parent_of(path)));
   const auto now = siblings.find(directory.name);
   if (now != siblings.end() && now->second.type == DT_DIR) return {};
-  TRY(enter(path, directory, now != siblings.end() ? &now->second : nullptr));
+  if (now != siblings.end() && options_.only_missing)
+    return Error(Errc::exists, fmt::format("{}: {} has the place of this directory: move it away first", printable(path),
+                                           name_of_type(now->second.type)));
+  TRY(enter(path, now != siblings.end() ? &now->second : nullptr));
   return options_.only_says ? Status() : finish(path, TRY(kept_directory(directory.ino)));
 }
 
@@ -195,18 +211,18 @@ Status Restorer::restore_named(const std::string& parent, const Entry& entry, co
   const std::string path = below(parent, entry.name);
   if (entry.type != DT_DIR) return restore_file(path, entry, now);
   if (now && is_mount_point(path)) return pass_over(path);
-  TRY(enter(path, entry, now));
+  TRY(enter(path, now));
   return restore_directory(path, entry.ino, !now || now->ino != entry.ino);
 }
 
-Status Restorer::enter(const std::string& path, const Entry& entry, const Entry* now) {
+Status Restorer::enter(const std::string& path, const Entry* now) {
   if (now && now->type == DT_DIR) return {};
   if (!options_.only_says) {
     if (now) TRY(remove(path, false));
     const Spot spot = spot_to_change(path);
     const auto make = [&] { return ::mkdirat(spot.directory.get(), spot.name.c_str(), 0700); };
     const int done = unlocking_directory(spot.directory.get(), make);
-    if (done != 0) return failed(fmt::format("making the directory of inode {}", entry.ino), path);
+    if (done != 0) return failed("making the directory", path);
   }
   note(now ? "replaced" : "created", path + "/");
   return {};
@@ -218,11 +234,11 @@ Status Restorer::restore_directory(const std::string& path, Ino ino, bool is_new
   const Here now = TRY(here(path));
   std::set<std::string> kept;
   for (const Entry& entry : TRY(entries_of(ino))) {
-    TRY(unless_it_ends_all(restore_named(path, entry, now)));
+    TRY(unless_it_ends_all(below(path, entry.name), restore_named(path, entry, now)));
     kept.insert(entry.name);
   }
   for (const auto& [name, entry] : now)
-    if (options_.removes && !kept.contains(name)) TRY(unless_it_ends_all(remove_new(below(path, name), entry)));
+    if (options_.removes && !kept.contains(name)) TRY(unless_it_ends_all(below(path, name), remove_new(below(path, name), entry)));
   const auto change = changes_.find(ino);
   const bool itself = change != changes_.end() && TRY(changes_directory(path, ino, change->second));
   const bool differs = is_new || itself || (change != changes_.end() && change->second.entries);
@@ -265,6 +281,8 @@ Status Restorer::make_file(const std::string& path, const Entry& entry, const En
 Status Restorer::make_beside(const std::string& path, Ino ino, bool replaces) {
   const KeptInode kept = TRY(compare::ask_inode(ask_, snapshot_, ino));
   const std::string beside = below(parent_of(path), fmt::format(".varve-restore-{}", ino));
+  beside_ = beside;
+  to_be_ = path;
   TRY(make_at(beside, ino, kept));
   Status done = fill_beside(path, beside, ino, kept, replaces);
   if (!done.ok()) (void)remove(beside, false);  // it may hold the room that is lacking
@@ -298,7 +316,7 @@ Status Restorer::make_at(const std::string& path, Ino ino, const KeptInode& kept
     done = unlocking_directory(directory, make);
   }
   if (done == 0) return {};
-  return failed(fmt::format("making inode {}", ino), path);
+  return failed("making it", path);
 }
 
 // By a restore that was interrupted: not finished, or just what the snapshot has, so that nothing is lost.

@@ -26,7 +26,11 @@ namespace varve::send {
 struct RestoreOptions {
   bool removes = false;    // what is new since
   bool only_says = false;  // changes nothing
-  bool only_missing = false;  // nothing where the path is there
+  bool only_missing = false;  // nothing where the path is there, or where something else than a directory stands above it
+};
+
+struct NotRestored {
+  std::string path, why;  // `why` names the path, too
 };
 
 struct Restored {
@@ -34,7 +38,7 @@ struct Restored {
   std::uint64_t data_bytes = 0;         // that were written
   std::vector<std::string> left{};      // directories that stand where a file was, with what is in them
   std::vector<std::string> mounts{};    // where something else is mounted: what the filesystem has there stays as it is
-  std::vector<std::string> failures{};  // what else was not restored, each with its path and the reason
+  std::vector<NotRestored> failures{};  // what else was not restored
 };
 
 class Restorer {
@@ -49,8 +53,8 @@ class Restorer {
       : ask_(ask), changes_(difference.inodes()), snapshot_(snapshot), root_(std::move(root)), options_(options), tell_(std::move(tell)) {}
 
   // "/letters/one", from the root of the filesystem on. What cannot be restored below it is named in restored(), and the rest goes on.
-  // Errc::not_found: the snapshot does not have it. Errc::exists: it is there, and only what is missing was
-  // asked for. Errc::no_space, Errc::read_only, Errc::interrupted: it has ended before all was done.
+  // Errc::not_found: the snapshot does not have it. Errc::exists: only what is missing was asked for, and it is there, or something that is
+  // no directory stands above it. Errc::no_space, Errc::read_only, Errc::interrupted: it has ended before all was done.
   Status restore(const std::string& path);
 
   // Tells what was done so far, also where restore() has failed.
@@ -71,7 +75,7 @@ class Restorer {
   Result<Here> here(const std::string& directory);
   Status restore_named(const std::string& parent, const Entry& entry, const Here& here);
   Status restore_directory(const std::string& path, Ino ino, bool is_new);
-  Status enter(const std::string& path, const Entry& entry, const Entry* now);
+  Status enter(const std::string& path, const Entry* now);
   Status restore_file(const std::string& path, const Entry& entry, const Entry* now);
   Status make_file(const std::string& path, const Entry& entry, const Entry* now);
   Result<std::set<Ino>> moved_files();
@@ -105,9 +109,10 @@ class Restorer {
   bool is_mount_point(const std::string& path) const;
   Status pass_over(const std::string& path);
   bool ends_all(const Error& why) const;
-  Status unless_it_ends_all(const Status& done);
+  Status unless_it_ends_all(const std::string& path, const Status& done);
   Status give_name(const std::string& path, const std::string& beside, bool replaces);
   void note(const char* what, const std::string& path);
+  const std::string& meant_by(const std::string& path) const;
   Error failed(const std::string& action, const std::string& path) const;
 
   const compare::Ask& ask_;
@@ -118,6 +123,8 @@ class Restorer {
   const Tell tell_;
   std::map<Ino, std::string> linked_;  // files with several names: one that they have, the others are to be links
   std::set<ino_t> taken_;              // files with several names that stand for one of the snapshot
+  // The name of a file while it is made, and the one that it is to have: messages are about that.
+  std::string beside_, to_be_;
   Restored restored_;
 };
 

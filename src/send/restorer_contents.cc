@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/errc.h"
+#include "base/utf8.h"
 #include "send/file_sender.h"
 #include "send/host_file.h"
 #include "send/restorer.h"
@@ -48,7 +49,7 @@ Status Restorer::add_other_blocks(int file, const std::string& path, Ino ino, co
   const std::uint64_t end = std::min((run.first + run.length) << kBlockShift, size);
   for (std::uint64_t at = run.first << kBlockShift; at < end;) {
     const Bytes then = TRY(compare::ask_data(ask_, snapshot_, ino, at));
-    if (then.empty()) return Error(Errc::corrupt, fmt::format("{}: its file ends before byte {}", path, end));
+    if (then.empty()) return Error(Errc::corrupt, fmt::format("{}: its file ends before byte {}", printable(meant_by(path)), end));
     Bytes now(then.size());
     const ssize_t read = ::pread(file, now.data(), now.size(), static_cast<off_t>(at));
     if (read < 0) return failed("reading", path);
@@ -158,7 +159,7 @@ Status Restorer::clear(int file, const std::string& path, const BlockRun& run, s
 Status Restorer::write_data(int file, const std::string& path, Ino ino, std::uint64_t from, std::uint64_t to) {
   while (from < to) {
     const Bytes bytes = TRY(compare::ask_data(ask_, snapshot_, ino, from));
-    if (bytes.empty()) return Error(Errc::corrupt, fmt::format("{}: its file ends before byte {}", path, to));
+    if (bytes.empty()) return Error(Errc::corrupt, fmt::format("{}: its file ends before byte {}", printable(meant_by(path)), to));
     const ssize_t wrote = ::pwrite(file, bytes.data(), std::min<std::uint64_t>(bytes.size(), to - from), static_cast<off_t>(from));
     if (wrote <= 0) return failed("writing", path);
     from += static_cast<std::uint64_t>(wrote);

@@ -50,7 +50,7 @@ Result<bool> Restorer::remove(const std::string& path, bool is_directory) {
 Result<bool> Restorer::remove_below(const std::string& path, bool is_directory) {
   auto gone = remove(path, is_directory);
   if (gone.ok()) return gone;
-  TRY(unless_it_ends_all(gone.error()));
+  TRY(unless_it_ends_all(path, gone.error()));
   return false;
 }
 

@@ -487,6 +487,64 @@ class NotRestored(RestoreTest):
         self.restore(self.dir)
         self.assertEqual(self.tree(self.dir), one)
 
+    def test_programs_are_told_of_it(self):
+        for name in ("f", "kept", "run", "was file"):
+            shutil.copy("/bin/sleep", self.dir / name)
+        (self.dir / "proc").mkdir()
+        (self.dir / "proc/f").touch()
+        varve("snapshot", "create", self.dir, "one")
+        for name in ("f", "run"):
+            with open(self.dir / name, "ab") as program:
+                program.write(b"longer now")
+        (self.dir / "was file").unlink()
+        (self.dir / "was file").mkdir()
+        (self.dir / "proc/f").write_text("changed")
+        running = subprocess.Popen([self.dir / "run", "1000"])
+        command("mount", "-t", "tmpfs", "none", self.dir / "proc")
+        try:
+            whole = self.restore(self.dir, "--json", expect=1)
+            alone = self.restore(self.dir / "run", "--json", expect=1)
+        finally:
+            command("umount", self.dir / "proc")
+            running.kill()
+            running.wait(timeout=HANG)
+        told = json.loads(whole.stdout)
+        self.assertEqual(told["changes"], [{"change": "modified", "path": "/f"}])
+        errors = {one["path"]: one["error"] for one in told["not_restored"]}
+        self.assertEqual(sorted(errors), ["/proc", "/run", "/was file"])
+        self.assertIn("Text file busy", errors["/run"])
+        self.assertIn("something else is mounted there", errors["/proc"])
+        self.assertIn("3 places not restored", told["error"])
+        told = json.loads(alone.stdout)
+        self.assertEqual([one["path"] for one in told["not_restored"]], ["/run"])
+        self.assertIn("Text file busy", told["error"])
+        (self.dir / "was file").rmdir()
+        told = json.loads(self.restore(self.dir, "--json").stdout)
+        self.assertEqual(told["not_restored"], [])
+        self.assertNotIn("error", told)
+
+    def test_a_file_is_named_as_it_is_to_be(self):
+        """Not by the name that it has while it is made."""
+        (self.dir / "d").mkdir()
+        for name in ("d/other's", "d/program"):
+            (self.dir / name).write_text("one")
+        os.chown(self.dir / "d/other's", 5, 6)
+        os.mknod(self.dir / "d/dev", 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+        varve("snapshot", "create", self.dir, "one")
+        for name in ("d/other's", "d/dev"):
+            (self.dir / name).unlink()
+        without = ["setpriv", "--bounding-set=-chown,-mknod", "--inh-caps=-chown,-mknod", BIN / "varve"]
+        for words in (["restore", self.dir, "--from", "one"], ["restore", self.dir / "d/dev", "--from", "one"],
+                      ["undelete", self.dir / "d", "dev", "other's"]):
+            said = command(*without, *words, check=False)
+            self.assertEqual(said.returncode, 1)
+            self.assertIn("/d/dev: making it: Operation not permitted", said.stderr)
+            self.assertNotIn(".varve-restore", said.stderr)
+        self.assertIn("/d/other's: setting the owner: Operation not permitted", said.stderr)
+        self.assertEqual(os.listdir(self.dir / "d"), ["program"])
+        self.restore(self.dir)
+        self.assertEqual(sorted(os.listdir(self.dir / "d")), ["dev", "other's", "program"])
+
     def test_each_directory_that_has_the_place_of_a_file_is_named(self):
         for name in "abc":
             (self.dir / name).write_text(name)

@@ -155,6 +155,29 @@ class Send(SendTest):
         self.receive(target)
         self.assertEqual(self.tree(target), self.tree(self.dir))
 
+    def test_into_a_bind_mount_of_a_part(self):
+        """Is it unchanged? That is asked of the directory that the mount shows, whatever its name is."""
+        self.fill()
+        self.snapshot("one")
+        (self.dir / "d/later").write_text("later")
+        self.snapshot("two")
+        real = self.other.dir / "copies/here"
+        real.mkdir(parents=True)
+        shown = self.image.folder / "x"
+        shown.mkdir()
+        command("mount", "--bind", real, shown)
+        try:
+            self.send("one")
+            self.receive(shown)
+            self.send("two", "one")
+            (real / "d/f1").write_text("by somebody")
+            self.assertIn("/copies/here/d/f1", self.receive(shown, 1).stderr)
+            varve("restore", "--delete", shown, "--from", "one")
+            self.receive(shown)
+        finally:
+            command("umount", shown)
+        self.assertEqual(self.tree(real), self.tree(self.dir))
+
     def test_a_change_of_little_is_a_short_stream(self):
         for i in range(500):
             (self.dir / f"f{i}").write_bytes(b"x" * 5000)

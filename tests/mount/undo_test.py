@@ -149,6 +149,58 @@ class Undelete(UndoTest):
         self.assertEqual((self.folder / "late").read_text(), "mine")
         self.assertEqual((self.folder / "early").read_text(), "early")
 
+    def test_nothing_above_is_written_over(self):
+        folder = self.dir / "d"
+        makers = {"a file": lambda: folder.write_text("mine"), "a symbolic link": lambda: os.symlink("none", folder),
+                  "a FIFO": lambda: os.mkfifo(folder)}
+        (folder / "sub").mkdir(parents=True)
+        for name in ("f", "sub/g"):
+            (folder / name).write_text(name)
+        self.take("one")
+        shutil.rmtree(folder)
+        for kind, make in makers.items():
+            make()
+            before = folder.lstat()
+            for words in (["f"], ["sub/g"], ["-n", "f"]):
+                said = varve("undelete", folder, *words, expect=1)
+                self.assertIn(f"/d: {kind} has the place of this directory: move it away first", said.stderr)
+                self.assertEqual(said.stdout, "")
+            self.assertEqual(folder.lstat(), before, kind)
+            folder.unlink()
+        varve("undelete", folder, "f", "sub/g")
+        self.assertEqual((folder / "sub/g").read_text(), "sub/g")
+
+    def test_a_link_where_a_directory_was(self):
+        folder, target = self.dir / "d", self.dir / "target"
+        folder.mkdir()
+        target.mkdir()
+        (folder / "f").write_text("one")
+        (target / "g").write_text("one")
+        self.take("one")
+        shutil.rmtree(folder)
+        (target / "g").unlink()
+        os.symlink(target, folder)
+        self.assertEqual([one["name"] for one in self.gone(folder)], ["f"])
+        self.assertIn("/d: a symbolic link has the place", varve("undelete", folder, "f", expect=1).stderr)
+        self.assertEqual([version["exists"] for version in self.versions(folder / "f")], [False, True])
+        folder.unlink()
+        varve("undelete", folder, "f")
+        self.assertEqual(os.listdir(folder), ["f"])
+
+    def test_a_link_to_a_directory_is_followed(self):
+        (self.dir / "d").mkdir()
+        (self.dir / "d/f").write_text("one")
+        os.symlink("d", self.dir / "link")
+        self.take("one")
+        (self.dir / "d/f").unlink()
+        outside = self.image.folder / "outside"
+        os.symlink(self.dir / "d", outside)
+        for path in (self.dir / "link", outside):
+            self.assertEqual([one["name"] for one in self.gone(path)], ["f"])
+            varve("undelete", path, "f")
+            (self.dir / "d/f").unlink()
+        self.assertTrue(self.versions(outside))
+
     def test_programs_are_told_of_each_name(self):
         self.fill()
         (self.folder / "late").write_text("mine")
@@ -165,6 +217,177 @@ class Undelete(UndoTest):
         varve("undelete", self.folder, "stays")
         self.assertEqual(os.listdir(self.folder), ["stays"])
         self.assertIn("Nothing has gone from", varve("undelete", self.dir).stdout)
+
+
+class Unseen(UndoTest):
+    """Where it cannot be seen what has gone, nobody is told that nothing has."""
+
+    def fill(self):
+        folder = self.dir / "d"
+        folder.mkdir()
+        for name in ("f", "stays"):
+            (folder / name).write_text("one")
+        self.take("one")
+        (folder / "f").unlink()
+        return folder
+
+    def refused(self, *words, **more):
+        said = varve(*words, expect=1, **more)
+        self.assertNotIn("Nothing has gone", said.stdout)
+        return said.stderr
+
+    def test_a_name_that_was_never_there(self):
+        folder = self.fill()
+        (folder / "file").touch()
+        self.assertIn("/d/none: it is not there, and no snapshot has it", self.refused("undelete", folder / "none"))
+        self.assertIn("/d/file: it is no directory, and no snapshot has one there", self.refused("undelete", folder / "file"))
+        (self.dir / "new").mkdir()
+        self.assertIn("Nothing has gone from", varve("undelete", self.dir / "new").stdout)
+
+    def test_a_folder_of_that_name_is_really_there(self):
+        folder = self.fill()
+        self.image.remount("snapshots_dir=none")
+        (self.dir / ".varve-snapshots/one").mkdir(parents=True)
+        self.image.remount()
+        for words in (["undelete", folder], ["undelete", folder, "f"], ["versions", folder / "f"]):
+            self.assertIn("has the name of the folder of snapshots, so that these cannot be seen", self.refused(*words))
+        self.image.remount("snapshots_dir=.other")
+        self.assertEqual([one["name"] for one in self.gone(folder)], ["f"])
+
+    def test_a_mount_of_a_snapshot(self):
+        folder = self.fill()
+        self.image.umount()
+        self.image.mount("snapshot=one")
+        for words in (["undelete", folder], ["versions", folder / "f"]):
+            self.assertIn("this mount shows no snapshots: it is one itself", self.refused(*words))
+
+    def test_in_a_snapshot(self):
+        self.fill()
+        shown = self.dir / ".varve-snapshots/one/d"
+        for words in (["undelete", shown], ["undelete", shown, "f"], ["versions", shown / "f"], ["restore", shown / "f", "--from", "one"]):
+            self.assertIn("it is in a snapshot, which never changes", self.refused(*words))
+
+    @unittest.skipUnless(IS_ROOT, "only root has others look")
+    def test_what_one_may_not_look_into(self):
+        folder = self.fill()
+        self.image.remount("allow_other")
+        self.image.folder.chmod(0o755)
+        as_nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+        folder.chmod(0o700)
+        said = self.refused("undelete", folder, **as_nobody)
+        self.assertIn("Permission denied", said)
+        self.assertIn("Permission denied", self.refused("versions", folder / "stays", **as_nobody))
+        self.take("two")
+        folder.chmod(0o755)
+        said = varve("undelete", "--json", folder, expect=1, **as_nobody)
+        self.assertEqual([one["name"] for one in json.loads(said.stdout)["gone"]], ["f"])
+        self.assertEqual([one["snapshot"] for one in json.loads(said.stdout)["unseen"]], ["two"])
+        self.assertIn("cannot be looked at in the snapshot 'two': ", said.stderr)
+        said = varve("versions", "--json", folder / "stays", expect=1, **as_nobody)
+        self.assertEqual([one["snapshot"] for one in json.loads(said.stdout)["unseen"]], ["two"])
+
+
+@unittest.skipUnless(IS_ROOT, "only root makes bind mounts")
+class PartMounts(UndoTest):
+    """A bind mount of a part stands for what the kernel says that it shows, whatever its name is."""
+
+    def setUp(self):
+        super().setUp()
+        self.bound = []
+        (self.dir / "sub/deep").mkdir(parents=True)
+        for name in ("f", "gone", "sub/f", "sub/x", "sub/deep/f"):
+            (self.dir / name).write_text(f"then {name}")
+        self.take("one")
+        for name in ("f", "sub/f", "sub/deep/f"):
+            (self.dir / name).write_text(f"now {name}")
+        for name in ("gone", "sub/x"):
+            (self.dir / name).unlink()
+        (self.dir / "new").write_text("new")
+
+    def bind(self, name, what=None):
+        """Beside the mount. A name as long as that of the mount is the one that was taken for it."""
+        place = self.dir.parent / name
+        place.mkdir(exist_ok=True)
+        command("mount", "--bind", what or self.dir / "sub", place)
+        self.bound.append(place)
+        return place
+
+    def tearDown(self):
+        for place in self.bound:
+            command("umount", "-l", place, check=False)
+        super().tearDown()
+
+    def names(self):
+        return ("q" * len(self.dir.name), "b", "a much longer name than the mount has")
+
+    def all_now(self):
+        return {str(path.relative_to(self.dir)): path.read_text() for path in self.dir.rglob("*") if path.is_file()}
+
+    def test_restore(self):
+        for name in self.names():
+            place = self.bind(name)
+            (self.dir / "sub/f").write_text("changed")
+            (self.dir / "sub/new").write_text("changed")
+            said = varve("restore", place / "f", "--from", "one")
+            self.assertIn("modified  /sub/f\n", said.stdout)
+            self.assertEqual((place / "f").read_text(), "then sub/f")
+            self.assertEqual((self.dir / "f").read_text(), "now f")
+            varve("restore", "--delete", place, "--from", "one")
+            self.assertEqual(self.all_now(), {"f": "now f", "new": "new", "sub/f": "then sub/f", "sub/x": "then sub/x",
+                                              "sub/deep/f": "then sub/deep/f"})
+
+    def test_what_has_gone(self):
+        for name in self.names():
+            place = self.bind(name)
+            self.assertEqual([one["name"] for one in self.gone(place)], ["x"])
+            self.assertEqual([(one["now"], one["exists"]) for one in self.versions(place / "f")], [(True, True), (False, True)])
+            varve("undelete", place, "x")
+            self.assertEqual((self.dir / "sub/x").read_text(), "then sub/x")
+            (self.dir / "sub/x").unlink()
+
+    def test_a_part_within_the_tree(self):
+        (self.dir / "inner").mkdir()
+        command("mount", "--bind", self.dir / "sub/deep", self.dir / "inner")
+        try:
+            varve("restore", self.dir / "inner/f", "--from", "one")
+        finally:
+            command("umount", self.dir / "inner")
+        self.assertEqual((self.dir / "sub/deep/f").read_text(), "then sub/deep/f")
+
+    def test_a_mount_of_a_snapshot(self):
+        place = self.dir.parent / "shown"
+        place.mkdir()
+        varve("mount", self.image.path, place, "-o", "snapshot=one")
+        try:
+            for words in (["restore", place / "f", "--from", "one"], ["undelete", place], ["versions", place / "f"]):
+                self.assertIn(f"it is in a snapshot, which never changes: name the path in the filesystem itself, below {self.dir}",
+                              varve(*words, expect=1).stderr)
+        finally:
+            command("umount", place)
+
+    def test_only_a_part_is_left(self):
+        before = self.all_now()
+        for name in self.names():
+            place = self.bind(name)
+            command("umount", self.dir)
+            try:
+                for words in (["restore", place / "f", "--from", "one"], ["restore", "--delete", place, "--from", "one"],
+                              ["undelete", place], ["undelete", place, "x"], ["versions", place / "f"]):
+                    said = varve(*words, expect=1)
+                    self.assertIn("only a part of its filesystem is mounted here", said.stderr)
+                    self.assertEqual(said.stdout, "")
+            finally:
+                command("umount", place)
+            wait_until(lambda: not processes_of(self.image.path), "the daemon has ended")
+            self.image.mount()
+            self.assertEqual(self.all_now(), before)
+
+    def test_a_directory_that_has_been_removed(self):
+        (self.dir / "lost").mkdir()
+        place = self.bind("lost", self.dir / "lost")
+        (self.dir / "lost").rmdir()
+        said = varve("restore", place, "--from", "one", expect=1)
+        self.assertIn("has been removed from its filesystem", said.stderr)
 
 
 main()

@@ -11,6 +11,7 @@
 
 #include "base/descriptor.h"
 #include "base/errc.h"
+#include "control/inner_path.h"
 #include "format/snapshot.h"
 #include "varve/snapshots/copy_changes.h"
 #include "varve/snapshots/snapshot_source.h"
@@ -139,8 +140,8 @@ Status ReceiveTarget::check_empty() {
 // Nothing in the directory has changed since its snapshot was made, but the mark.
 Status ReceiveTarget::check_unchanged(const std::string& name) const {
   const auto source = TRY(SnapshotSource::open(mount_, true));
-  const std::string below = directory_.substr(mount_ == "/" ? 0 : mount_.size());
-  const auto change = first_change_of_copy(*source, name, below.empty() ? "/" : below, TRY(number_of(directory_)));
+  const control::InnerPlace here = TRY(control::find_inner(directory_));
+  const auto change = first_change_of_copy(*source, name, here.path, TRY(number_of(directory_)));
   TRY(source->close());
   if (!TRY(change)) return {};
   return Error(Errc::invalid,

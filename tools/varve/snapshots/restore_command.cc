@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
-#include <filesystem>
 #include <ostream>
 #include <string>
 
@@ -20,15 +19,13 @@
 #include "shared/progress_meter.h"
 #include "varve/observe/status_text.h"
 #include "varve/snapshots/kept_damage.h"
-#include "varve/snapshots/past_view.h"
+#include "varve/snapshots/named_path.h"
 #include "varve/snapshots/snapshot_source.h"
 #include "varve/volume/volume.h"
 
 namespace varve::tool {
 
 namespace {
-
-namespace files = std::filesystem;
 
 // From what is there at this moment. The snapshot of it goes when it is known: it would hold each block that is written over.
 Result<compare::Difference> difference_to(SnapshotSource& source, const compare::Ask& ask, Serial snapshot, std::ostream& err) {
@@ -44,40 +41,34 @@ Error does_not_fit(const std::string& mount, const Error& why, const std::string
   return {why.code(), said};
 }
 
-// The same without links inside the filesystem: where one stands now, the snapshot may have had a directory. Empty: no other path.
-std::string path_without_links(const std::string& path, const std::string& mount) {
-  std::error_code failure;
-  const files::path wanted = files::absolute(path, failure).lexically_normal();
-  files::path above;
-  for (auto part = wanted.begin(); part != wanted.end(); ++part) {
-    above /= *part;
-    const std::string here = files::canonical(above, failure).string();
-    if (failure || (here != mount && !here.starts_with(mount == "/" ? mount : mount + "/"))) continue;
-    files::path rest = here.substr(mount == "/" ? 0 : mount.size()) + "/";
-    while (++part != wanted.end()) rest /= *part;
-    std::string found = rest.lexically_normal().string();
-    while (found.size() > 1 && found.back() == '/') found.pop_back();
-    return found;
-  }
-  return "";
-}
-
 // Which of both the snapshot has; of none it is said of the path that was given.
 Result<std::string> path_then(send::Restorer& restorer, const std::string& direct, const std::string& followed) {
-  if (direct.empty() || direct == followed || TRY(restorer.has(direct))) return direct.empty() ? followed : direct;
+  if (direct == followed || TRY(restorer.has(direct))) return direct;
   const bool is_behind_links = TRY(restorer.has(followed));
   return is_behind_links ? followed : direct;
+}
+
+std::string left_text(const std::string& path) {
+  return fmt::format("{}: a directory has the place of a file: --delete removes it, with all that is in it", printable(path));
 }
 
 // Says what was left alone, and why. Empty: nothing.
 std::string left_alone(const send::Restored& restored) {
   std::string left;
-  for (const std::string& path : restored.left)
-    left += fmt::format("{}: a directory has the place of a file: --delete removes it, with all that is in it\n", printable(path));
-  for (const std::string& failure : restored.failures) left += failure + "\n";
+  for (const std::string& path : restored.left) left += left_text(path) + "\n";
+  for (const send::NotRestored& one : restored.failures) left += one.why + "\n";
   if (!restored.mounts.empty()) left += "not restored, since something else is mounted there:\n";
   for (const std::string& path : restored.mounts) left += "  " + printable(path) + "\n";
   return left;
+}
+
+// The same for programs.
+Json json_of(const send::Restored& restored) {
+  Json all = Json::array();
+  for (const std::string& path : restored.left) all.push_back({{"path", path}, {"error", left_text(path)}});
+  for (const send::NotRestored& one : restored.failures) all.push_back({{"path", one.path}, {"error", one.why}});
+  for (const std::string& path : restored.mounts) all.push_back({{"path", path}, {"error", "something else is mounted there"}});
+  return all;
 }
 
 Status all_done(const send::Restored& restored) {
@@ -85,6 +76,13 @@ Status all_done(const send::Restored& restored) {
   if (count == 0) return {};
   const std::string counts = fmt::format("{} not restored; all else is as the snapshot has it", counted(count, "place"));
   return Error(Errc::busy, left_alone(restored) + counts);
+}
+
+// `staying`: the source, if it is held for another attempt.
+Status outcome_of(const Status& done, const send::Restored& restored, const std::string& mount, const std::string& staying) {
+  if (done.ok()) return all_done(restored);
+  const Error why = done.fails_with(Errc::no_space) ? does_not_fit(mount, done.error(), staying) : done.error();
+  return Error(why.code(), left_alone(restored) + why.message());
 }
 
 void answer(const RestoreArguments& arguments, Json json, IoLayer& io) {
@@ -120,9 +118,8 @@ struct Advance {
 
 Status restore(RestoreArguments arguments, IoLayer& io) {
   const Interruptible interruptible;  // a snapshot of this moment must go again
-  const std::string place = TRY(place_of(arguments.path)), mount = TRY(mount_of(place));
-  std::string path = place.substr(mount == "/" ? 0 : mount.size());
-  if (path.empty()) path = "/";
+  const NamedPath named = TRY(named_path(arguments.path));
+  const std::string mount = TRY(named.whole());
   const auto source = TRY(SnapshotSource::open(mount, true));
   arguments.name = TRY(name_of_snapshot(*source, mount, arguments.name, io.err));
   const Serial snapshot = TRY(source->serial_of(arguments.name));
@@ -152,22 +149,21 @@ Status restore(RestoreArguments arguments, IoLayer& io) {
   };
   send::Restorer restorer(ask, *difference, snapshot, std::move(root),
                           {arguments.removes, arguments.only_says, arguments.only_missing}, tell);
-  if (path == "/") advance.all = difference->inodes().size();
-  path = TRY(path_then(restorer, path_without_links(arguments.path, mount), path));
+  if (named.at.path == "/") advance.all = difference->inodes().size();
+  const std::string path = TRY(path_then(restorer, named.direct, named.at.path));
   const Status done = restorer.restore(path);
   const send::Restored& restored = restorer.restored();
   meter.wipe();
   io.out << std::flush;
   const bool stays = done.fails_with(Errc::no_space) && source->hold_on();
   const Status closed = source->close();
-  if (!done.ok()) {
-    const Error why = done.fails_with(Errc::no_space) ? does_not_fit(mount, done.error(), stays ? arguments.name : "") : done.error();
-    return Error(why.code(), left_alone(restored) + why.message());
-  }
-  if (arguments.json) answer(arguments, {{"changes", told}, {"data_bytes", restored.data_bytes}}, io);
-  else io.out << text_of(restored, arguments.only_says) << std::flush;
-  TRY(all_done(restored));
-  return closed;
+  Status outcome = outcome_of(done, restored, mount, stays ? arguments.name : "");
+  Json json{{"changes", told}, {"data_bytes", restored.data_bytes}, {"not_restored", json_of(restored)}};
+  if (!done.ok()) json["not_restored"].push_back({{"path", path}, {"error", done.error().message()}});
+  if (!outcome.ok()) json["error"] = outcome.error().message();
+  if (arguments.json) answer(arguments, std::move(json), io);
+  else if (done.ok()) io.out << text_of(restored, arguments.only_says) << std::flush;
+  return outcome.ok() ? closed : outcome;
 }
 
 void add_restore(CLI::App& parent, Action& chosen) {

@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "base/counted.h"
+#include "base/errc.h"
 #include "base/json_text.h"
 #include "base/utf8.h"
 #include "varve/command.h"
@@ -22,6 +22,8 @@
 #include "varve/steps.h"
 
 namespace varve::tool {
+
+namespace files = std::filesystem;
 
 namespace {
 
@@ -38,36 +40,70 @@ struct Gone {
   struct stat status {};
 };
 
-std::vector<std::string> names_in(const std::string& directory) {
+Result<std::vector<std::string>> names_in(const std::string& directory) {
   std::vector<std::string> names;
   std::error_code failure;
-  for (std::filesystem::directory_iterator at(directory, failure), end; !failure && at != end; at.increment(failure))
+  for (files::directory_iterator at(directory, failure), end; !failure && at != end; at.increment(failure))
     names.push_back(at->path().filename().string());
-  return names;
+  if (!failure) return names;
+  return Error(errc_from_errno(failure.value()), fmt::format("{}: {}", printable(directory), failure.message()));
+}
+
+// What a directory has lost.
+struct Loss {
+  std::vector<Gone> gone;
+  Unseen unseen;
+  bool was_there = false;  // a snapshot has this directory
+};
+
+// Its names in one snapshot that it does not have now, nor in those that `seen` is from.
+Status add_gone(const PastView& view, const ChosenSnapshot& one, std::set<std::string>& seen, std::vector<Gone>& found) {
+  const std::string then = view.in(one);
+  for (const std::string& name : TRY(names_in(then))) {
+    Gone gone{name, one, {}};
+    if (seen.insert(name).second && ::lstat((then + "/" + name).c_str(), &gone.status) == 0) found.push_back(std::move(gone));
+  }
+  return {};
+}
+
+// None where there is no directory.
+Result<std::set<std::string>> names_now(const PastView& view) {
+  const auto now = TRY(view.status_now());
+  if (!now || !S_ISDIR(now->st_mode)) return std::set<std::string>();
+  const auto names = TRY(names_in(view.place()));
+  return std::set<std::string>(names.begin(), names.end());
 }
 
 // Newest first. A directory that is as it was in the snapshot after it has no other names.
-Result<std::vector<Gone>> gone_from(const PastView& view, Steps& steps) {
+Result<Loss> loss_of(const PastView& view, Steps& steps) {
   using Times = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
-  std::vector<Gone> found;
-  const std::vector<std::string> here = names_in(view.place());
-  std::set<std::string> seen(here.begin(), here.end());
+  Loss loss;
+  std::set<std::string> seen = TRY(names_now(view));
   Times last{};
   std::size_t looked = 0;
   for (const ChosenSnapshot& one : view.snapshots() | std::views::reverse) {
     TRY(look_on(steps, looked++, view.snapshots().size()));
-    const std::string then = view.in(one);
-    struct stat status {};
-    if (::lstat(then.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
-    const Times times{status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec};
+    const auto status = view.status_in(one);
+    if (!status.ok()) loss.unseen.add(one, status.error());
+    if (!status.ok() || !*status || !S_ISDIR((*status)->st_mode)) continue;
+    loss.was_there = true;
+    const struct stat& then = **status;
+    const Times times{then.st_mtim.tv_sec, then.st_mtim.tv_nsec, then.st_ctim.tv_sec, then.st_ctim.tv_nsec};
     if (times == last) continue;
     last = times;
-    for (const std::string& name : names_in(then)) {
-      Gone gone{name, one, {}};
-      if (seen.insert(name).second && ::lstat((then + "/" + name).c_str(), &gone.status) == 0) found.push_back(std::move(gone));
-    }
+    const Status added = add_gone(view, one, seen, loss.gone);
+    if (!added.ok() && view.is_there(one)) loss.unseen.add(one, added.error());
   }
-  return found;
+  return loss;
+}
+
+// A name that was never there must not sound as if all were well.
+Status check_is_known(const PastView& view, const Loss& loss) {
+  const auto now = TRY(view.status_now());
+  if (loss.was_there || (now && S_ISDIR(now->st_mode))) return {};
+  TRY(loss.unseen.status(view.place()));
+  if (now) return Error(Errc::not_directory, fmt::format("{}: it is no directory, and no snapshot has one there", printable(view.place())));
+  return Error(Errc::not_found, fmt::format("{}: it is not there, and no snapshot has it", printable(view.place())));
 }
 
 std::string text_of(const Gone& gone) {
@@ -82,36 +118,40 @@ Json json_of(const Gone& gone) {
           {"changed", gone.status.st_mtim.tv_sec}, {"snapshot", gone.last.name}, {"made", gone.last.made}};
 }
 
-Status list_gone(const UndeleteArguments& arguments, IoLayer& io) {
-  const PastView view = TRY(PastView::open(arguments.directory));
-  Steps steps(io, !arguments.json);
-  const std::vector<Gone> gone = TRY(gone_from(view, steps));
-  steps.wipe();
-  if (arguments.json) {
-    Json json{{"directory", view.place()}, {"gone", Json::array()}};
-    for (const Gone& one : gone) json["gone"].push_back(json_of(one));
-    io.out << json_text(json, 2) << std::endl;
-    return {};
+void print(const Loss& loss, const PastView& view, bool json, IoLayer& io) {
+  if (json) {
+    Json all{{"directory", view.place()}, {"gone", Json::array()}};
+    for (const Gone& one : loss.gone) all["gone"].push_back(json_of(one));
+    if (loss.unseen.any()) all["unseen"] = loss.unseen.json();
+    io.answered = true;
+    io.out << json_text(all, 2) << std::endl;
+    return;
   }
-  if (gone.empty()) {
-    io.out << fmt::format("Nothing has gone from {} that a snapshot has.", printable(view.place())) << std::endl;
-    return {};
-  }
-  io.out << fmt::format("{:<20} {:>10}  {:<20} {}\n", "last seen", "size", "changed", "name");
-  for (const Gone& one : gone) io.out << text_of(one);
+  if (!loss.gone.empty()) io.out << fmt::format("{:<20} {:>10}  {:<20} {}\n", "last seen", "size", "changed", "name");
+  else if (!loss.unseen.any()) io.out << fmt::format("Nothing has gone from {} that a snapshot has.\n", printable(view.place()));
+  for (const Gone& one : loss.gone) io.out << text_of(one);
   io.out << std::flush;
-  return {};
+}
+
+Status list_gone(const UndeleteArguments& arguments, IoLayer& io) {
+  const PastView view = TRY(PastView::open(arguments.directory, PastView::Kind::directory));
+  Steps steps(io, !arguments.json);
+  const Loss loss = TRY(loss_of(view, steps));
+  steps.wipe();
+  TRY(check_is_known(view, loss));
+  print(loss, view, arguments.json, io);
+  return loss.unseen.status(view.place());
 }
 
 // `answer`: takes what is told with --json.
 Status bring_back(const UndeleteArguments& arguments, const std::string& name, Json& answer, IoLayer& io) {
-  const PastView view = TRY(PastView::open((std::filesystem::path(arguments.directory) / name).string()));
+  const std::string path = (files::path(arguments.directory) / name).string();
+  const PastView view = TRY(PastView::open(path));
   for (const ChosenSnapshot& one : view.snapshots() | std::views::reverse) {
-    struct stat status {};
-    if (::lstat(view.in(one).c_str(), &status) != 0) continue;
+    if (!TRY(view.status_in(one))) continue;
     answer["snapshot"] = one.name;
     Json told;
-    const Status done = restore({.path = view.place(), .name = one.name, .only_says = arguments.only_says, .json = arguments.json,
+    const Status done = restore({.path = path, .name = one.name, .only_says = arguments.only_says, .json = arguments.json,
                                  .answer = &told, .only_missing = true}, io);
     if (told.is_object()) answer.update(told);
     return done;

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <ranges>
 #include <string>
@@ -36,10 +37,11 @@ struct Version {
   std::string path;  // where it is read
 };
 
-Version look_at(const std::string& path) {
+Version version_of(const std::string& path, const std::optional<struct stat>& status) {
   Version found;
   found.path = path;
-  found.exists = ::lstat(path.c_str(), &found.status) == 0;
+  found.exists = status.has_value();
+  if (status) found.status = *status;
   return found;
 }
 
@@ -51,7 +53,7 @@ bool is_same(const Version& one, const Version& other) {
 }
 
 // Oldest first. A file was not there before it was made: that is no version.
-Result<std::vector<Version>> versions_in(const PastView& view, Steps& steps) {
+Result<std::vector<Version>> versions_in(const PastView& view, Steps& steps, Unseen& unseen) {
   std::vector<Version> found;
   const auto add = [&found](Version next) {
     const bool goes_on = !found.empty() && is_same(found.back(), next);
@@ -63,12 +65,17 @@ Result<std::vector<Version>> versions_in(const PastView& view, Steps& steps) {
   std::size_t looked = 0;
   for (const ChosenSnapshot& one : view.snapshots()) {
     TRY(look_on(steps, looked++, view.snapshots().size()));
-    Version version = look_at(view.in(one));
+    const auto status = view.status_in(one);
+    if (!status.ok()) {
+      unseen.add(one, status.error());
+      continue;
+    }
+    Version version = version_of(view.in(one), *status);
     if (!version.exists && !view.is_there(one)) continue;
     version.snapshots.push_back(one);
     add(std::move(version));
   }
-  Version now = look_at(view.place());
+  Version now = version_of(view.place(), TRY(view.status_now()));
   now.is_now = true;
   add(std::move(now));
   return found;
@@ -97,19 +104,23 @@ Json json_of(const Version& version) {
 Status versions(const VersionsArguments& arguments, IoLayer& io) {
   const PastView view = TRY(PastView::open(arguments.path));
   Steps steps(io, !arguments.json);
-  const std::vector<Version> found = TRY(versions_in(view, steps));
+  Unseen unseen;
+  const std::vector<Version> found = TRY(versions_in(view, steps, unseen));
   steps.wipe();
+  if (found.empty()) TRY(unseen.status(view.place()));
   if (found.empty()) return Error(Errc::not_found, fmt::format("{}: it is not there, and no snapshot has it", printable(view.place())));
   if (arguments.json) {
     Json json{{"path", view.place()}, {"versions", Json::array()}};
     for (const Version& version : found | std::views::reverse) json["versions"].push_back(json_of(version));
+    if (unseen.any()) json["unseen"] = unseen.json();
+    io.answered = true;
     io.out << json_text(json, 2) << std::endl;
-    return {};
+    return unseen.status(view.place());
   }
   io.out << fmt::format("{:<20} {:>10}  {:<20} {:<20} {:>9}  {}\n", "changed", "size", "from", "to", "snapshots", "read it at");
   for (const Version& version : found | std::views::reverse) io.out << text_of(version);
   io.out << std::flush;
-  return {};
+  return unseen.status(view.place());
 }
 
 }  // namespace
