@@ -149,6 +149,17 @@ class Undelete(UndoTest):
         self.assertEqual((self.folder / "late").read_text(), "mine")
         self.assertEqual((self.folder / "early").read_text(), "early")
 
+    def test_names_stay_in_the_directory(self):
+        self.fill()
+        (self.dir / "beside").write_text("one")
+        self.take("four")
+        (self.dir / "beside").unlink()
+        for name in ("../beside", self.dir / "beside", ""):
+            self.assertIn(f"a name in {self.folder} is meant, or a path below it", varve("undelete", self.folder, name, expect=1).stderr)
+        self.assertEqual(os.listdir(self.dir), ["d"])
+        varve("undelete", self.folder, "sub/in")
+        self.assertEqual(os.listdir(self.folder / "sub"), ["in"])
+
     def test_nothing_above_is_written_over(self):
         folder = self.dir / "d"
         makers = {"a file": lambda: folder.write_text("mine"), "a symbolic link": lambda: os.symlink("none", folder),

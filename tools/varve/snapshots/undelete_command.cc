@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <ostream>
@@ -143,8 +144,17 @@ Status list_gone(const UndeleteArguments& arguments, IoLayer& io) {
   return loss.unseen.status(view.place());
 }
 
+// A name that leads out of the directory would bring back what nobody meant.
+Status check_is_below(const UndeleteArguments& arguments, const files::path& name) {
+  const bool leads_out = name.empty() || name.is_absolute() || std::ranges::find(name, "..") != name.end();
+  if (!leads_out) return {};
+  return Error(Errc::invalid, fmt::format("{}: a name in {} is meant, or a path below it", printable(name.string()),
+                                          printable(arguments.directory)));
+}
+
 // `answer`: takes what is told with --json.
 Status bring_back(const UndeleteArguments& arguments, const std::string& name, Json& answer, IoLayer& io) {
+  TRY(check_is_below(arguments, name));
   const std::string path = (files::path(arguments.directory) / name).string();
   const PastView view = TRY(PastView::open(path));
   for (const ChosenSnapshot& one : view.snapshots() | std::views::reverse) {
