@@ -51,7 +51,7 @@ class Units(unittest.TestCase):
 
 
 class TimedSnapshots(unittest.TestCase):
-    """varve-timed-snapshot with a program in place of varve that keeps names in a file."""
+    """varve-timed-snapshot with a program in place of varve that keeps names in a file. They are listed in the order in which they were made."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -63,7 +63,8 @@ class TimedSnapshots(unittest.TestCase):
 case $2 in
   create) echo "$4" >>{self.names} ;;
   list) sed 's/.*/      "name": "&",/' {self.names} ;;
-  delete) shift 3 && for name; do sed -i "/^$name\\$/d" {self.names}; done ;;
+  delete) shift 3 && printf '%s\\n' "$@" >{self.names}.gone && grep -vxFf {self.names}.gone {self.names} >{self.names}.left
+    mv {self.names}.left {self.names} ;;
 esac
 ''')
         date = Path(folder.name) / "date"
@@ -96,12 +97,12 @@ esac
 
     def test_rules_as_those_of_automatic_snapshots(self):
         made = [NOW - timedelta(minutes=20 * i) for i in range(1, 100)] + [NOW - timedelta(hours=7 * i) for i in range(5, 400)]
-        self.names.write_text("".join(f"timed-{t:%Y-%m-%d_%H-%M-%S}\n" for t in made))
+        self.names.write_text("".join(f"timed-{t:%Y-%m-%d_%H-%M-%S}\n" for t in sorted(made)))
         times = self.times_left(KEEP="24h:1h,7d:1d,90d:30d")
         wanted = set()
         for spans, hours in ((24, 1), (7, 24), (3, 30 * 24)):
             newest_of = {}
-            for t in [NOW, *made]:  # newest first
+            for t in [NOW, *sorted(made, reverse=True)]:
                 newest_of.setdefault(((t.toordinal() + 306) * 24 + t.hour) // hours, t)  # days from March of the year 0 on
             wanted |= set(list(newest_of.values())[:spans])
         self.assertEqual(times, sorted(wanted, reverse=True))
@@ -110,8 +111,29 @@ esac
     def test_spans_without_a_snapshot_do_not_count(self):
         """A clock that jumps, or a machine that is off for a year, costs none."""
         before = [NOW - timedelta(days=400, hours=h) for h in range(30)]
-        self.names.write_text("".join(f"timed-{t:%Y-%m-%d_%H-%M-%S}\n" for t in before))
+        self.names.write_text("".join(f"timed-{t:%Y-%m-%d_%H-%M-%S}\n" for t in reversed(before)))
         self.assertEqual(self.times_left(KEEP="24h:1h"), [NOW, *before[:23]])
+
+    def test_those_that_a_clock_ahead_has_made_go_first(self):
+        """Their names lie in the future, yet what was made last is the newest."""
+        for keep in ({"KEEP": "24h:1h"}, {"KEEP_DAYS": 0, "KEEP_MONTHS": 0}):
+            ahead = [f"timed-2056-01-01_{h:02}-00-00" for h in range(24)]
+            before = [f"timed-{NOW - timedelta(hours=h):%Y-%m-%d_%H-%M-%S}" for h in (3, 2, 1)]
+            self.names.write_text("\n".join([*ahead, *before]) + "\n")
+            self.assertEqual(self.make_one(**keep), [*ahead[4:], *before, f"timed-{NOW:%Y-%m-%d_%H-%M-%S}"], keep)
+
+    def test_a_clock_ahead_for_months_costs_none_of_today(self):
+        ahead = [datetime(2056, 1, 1) + timedelta(hours=h) for h in range(24 * 100)]
+        self.names.write_text("".join(f"timed-{t:%Y-%m-%d_%H-%M-%S}\n" for t in ahead))
+        left = self.make_one()
+        self.assertEqual(left[-1], f"timed-{NOW:%Y-%m-%d_%H-%M-%S}")
+        self.assertEqual(left[-24:-1], [f"timed-{t:%Y-%m-%d_%H-%M-%S}" for t in ahead[-23:]])
+
+    def test_with_a_clock_that_is_behind_the_new_one_is_the_newest(self):
+        """A board without a battery begins in 1970, or with what it was at when it was switched off."""
+        before = [NOW + timedelta(days=9000, hours=h) for h in range(30)]
+        self.names.write_text("".join(f"timed-{t:%Y-%m-%d_%H-%M-%S}\n" for t in before))
+        self.assertEqual(self.times_left(KEEP="24h:1h"), [*reversed(before[-23:]), NOW])
 
     def test_wrong_rules_make_and_delete_nothing(self):
         before = "".join(f"timed-2020-01-01_{h:02}-00-00\n" for h in range(20))
