@@ -26,10 +26,18 @@ bool is_printable(std::string_view text) {
   return true;
 }
 
+namespace {
+// Characters that turn the direction of the text behind them: U+202A to U+202E, U+2066 to U+2069.
+bool turns_direction(std::string_view character) {
+  return (character >= "\xE2\x80\xAA" && character <= "\xE2\x80\xAE") || (character >= "\xE2\x81\xA6" && character <= "\xE2\x81\xA9");
+}
+}  // namespace
+
 std::string printable(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = printable_length(text, at);
+    std::size_t length = printable_length(text, at);
+    if (length == 3 && turns_direction(text.substr(at, length))) length = 0;
     if (length > 0) out.append(text, at, length);
     else out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at]));
     at += std::max<std::size_t>(length, 1);

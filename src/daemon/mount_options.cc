@@ -40,6 +40,12 @@ Result<std::uint64_t> parse_number(const char* name, Value value, std::uint64_t 
   return number;
 }
 
+Result<unsigned> parse_seconds(const char* name, Value value, std::uint64_t least, std::uint64_t most) {
+  const auto seconds = parse_number(name, value, least, most);
+  if (seconds.ok()) return static_cast<unsigned>(*seconds);
+  return bad_value(name, value, fmt::format("must be a number of seconds from {} to {}, without a unit", least, most).c_str());
+}
+
 Status set_memory(MountOptions& o, Value value) {
   const auto bytes = parse_size(value);
   if (!bytes.ok()) return bad_value("memory", value, "must be a size, as 256M");
@@ -132,7 +138,7 @@ constexpr Option kOptions[] = {
      }},
     {"commit", kValue, "seconds after which what nobody syncs is written (30; 5 where sync(1) does not reach the filesystem)",
      [](MountOptions& o, Value v) -> Status {
-       return o.commit_seconds = static_cast<unsigned>(TRY(parse_number("commit", v, 1, 300))), Status();
+       return o.commit_seconds = TRY(parse_seconds("commit", v, 1, 300)), Status();
      }},
     {"cleaner", kValue, "on|off: clean in the background (on)",
      [](MountOptions& o, Value v) -> Status { return o.fs.cleaner = TRY(parse_switch("cleaner", v)), Status(); }},
@@ -160,7 +166,7 @@ constexpr Option kOptions[] = {
      }},
     {"patience", kValue, "nbd, rbd: seconds without a connection or an answer, after which the device has failed (30)",
      [](MountOptions& o, Value v) -> Status {
-       return o.patience_s = static_cast<unsigned>(TRY(parse_number("patience", v, 5, 3600))), Status();
+       return o.patience_s = TRY(parse_seconds("patience", v, 5, 3600)), Status();
      }},
     {"take_over", kFlag, "take the lease of a holder that lives, which then writes nothing any more",
      [](MountOptions& o, Value) { return o.take_over = true, Status(); }},
@@ -200,8 +206,16 @@ constexpr std::string_view kDoneAnyway[] = {"acl",       "user_xattr", "barrier"
 
 // The same, where Varve does otherwise.
 bool is_ext4_word(std::string_view option) {
-  static constexpr std::string_view kNames[] = {"noacl", "nouser_xattr", "nobarrier", "barrier=0", "nodelalloc", "noauto_da_alloc"};
-  return std::ranges::find(kNames, option) != std::end(kNames) || option.starts_with("errors=") || option.starts_with("data=");
+  static constexpr std::string_view kNames[] = {
+      "noacl",         "nouser_xattr", "nobarrier",    "barrier=0",      "nodelalloc",     "noauto_da_alloc", "journal_async_commit",
+      "noinit_itable", "init_itable",  "dioread_lock", "dioread_nolock", "block_validity", "noblock_validity", "nojournal_checksum",
+      "mbcache",       "nombcache",    "bsddf",        "minixdf",        "grpid",          "nogrpid",         "bsdgroups",
+      "sysvgroups",    "orlov",        "oldalloc"};
+  static constexpr std::string_view kWithValue[] = {"errors=", "data=", "stripe=", "init_itable=", "data_err=", "inode_readahead_blks=",
+                                                    "max_batch_time=", "min_batch_time=", "journal_ioprio=", "max_dir_size_kb=", "resuid=",
+                                                    "resgid=", "usrjquota=", "grpjquota=", "jqfmt=", "barrier="};
+  const auto begins = [option](std::string_view name) { return option.starts_with(name); };
+  return std::ranges::find(kNames, option) != std::end(kNames) || std::ranges::any_of(kWithValue, begins);
 }
 
 bool is_owner_option(std::string_view name) {

@@ -120,7 +120,10 @@ Result<StreamReader::Frame> StreamReader::frame() {
 
 Result<Begin> StreamReader::begin() {
   std::array<std::byte, kMagic.size()> magic;
-  const Status filled = source_(magic);
+  const Status first = source_(std::span(magic).first(1));
+  if (first.fails_with(Errc::out_of_range)) return Error(Errc::invalid, "the stream is empty: varve send has failed, and says why");
+  TRY(first);
+  const Status filled = source_(std::span(magic).subspan(1));
   if (!filled.ok() && !filled.fails_with(Errc::out_of_range)) return filled.error();
   if (!filled.ok() || !is_magic(magic)) return Error(Errc::invalid, "this is no stream of varve send");
   return begin_behind_magic();

@@ -23,6 +23,12 @@ TEST(Utf8, is_shown_without_what_a_terminal_would_obey) {
   EXPECT_EQ(printable("a\nb\x1B[31m\xFF"), "a\\x0ab\\x1b[31m\\xff");
 }
 
+TEST(Utf8, is_shown_without_what_turns_the_rest_of_the_line_round) {
+  EXPECT_EQ(printable("a\xE2\x80\xAEtxt.exe"), "a\\xe2\\x80\\xaetxt.exe");
+  EXPECT_EQ(printable("\xE2\x81\xA6"), "\\xe2\\x81\\xa6");
+  EXPECT_EQ(printable("\xE2\x80\x99 \xE2\x82\xAC"), "\xE2\x80\x99 \xE2\x82\xAC");
+}
+
 TEST(Utf8, goes_character_by_character) {
   const std::string text = "a\xE2\x82\xAC\xFF";
   EXPECT_EQ(printable_length(text, 0), 1U);

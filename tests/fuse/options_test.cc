@@ -116,6 +116,13 @@ TEST(MountOptions, PassesTheKernelsFlagsOn) {
   EXPECT_THAT(parsed("nosuid,noatime,nodev,noexec,ro").kernel_flags, ElementsAre("nosuid", "nodev", "noexec"));
 }
 
+// A line of fstab that was ext4's.
+TEST(MountOptions, WordsOfExt4StopNoMount) {
+  parsed("acl,errors=panic,data_err=abort,stripe=128,journal_async_commit,nojournal_checksum,init_itable=10,noinit_itable");
+  parsed("inode_readahead_blks=32,dioread_nolock,max_batch_time=15000,block_validity,nombcache,bsddf,grpid,resuid=0");
+  parsed("usrjquota=a,jqfmt=vfsv1");
+}
+
 TEST(MountOptions, ReadsValues) {
   const daemon::MountOptions options = parsed(
       "memory=1G,writeback=off,cleaner=off,policy=greedy,threads=3,idle_threads=off,log=/varve.log,mlock,"
@@ -144,6 +151,7 @@ TEST(MountOptions, SaysWhatIsWrong) {
   EXPECT_THAT(complaint("writeback=maybe"), HasSubstr("on or off"));
   EXPECT_THAT(complaint("threads=0"), HasSubstr("threads=0"));
   EXPECT_THAT(complaint("commit=0"), HasSubstr("from 1 to 300"));
+  EXPECT_THAT(complaint("patience=1m"), HasSubstr("must be a number of seconds from 5 to 3600, without a unit"));
   EXPECT_THAT(complaint("policy=nicest"), HasSubstr("greedy"));
 }
 

@@ -128,8 +128,8 @@ LIST = [
     Mistake(MOUNT, "varve mount IMG DIR -o uid=1000", "unknown option uid=1000: files have owners and modes of their own here"),
     Mistake(MOUNT, "varve mount IMG DIR -o memory", "option memory: needs a value"),
     Mistake(MOUNT, "varve mount IMG DIR -o ro=1", "option ro: takes no value"),
-    Mistake(MOUNT, "varve mount IMG DIR -o commit=0", "option commit=0: must be a number from 1 to 300"),
-    Mistake(MOUNT, "varve mount IMG DIR -o commit=soon", "option commit=soon: must be a number from 1 to 300"),
+    Mistake(MOUNT, "varve mount IMG DIR -o commit=0", "option commit=0: must be a number of seconds from 1 to 300, without a unit"),
+    Mistake(MOUNT, "varve mount IMG DIR -o commit=soon", "option commit=soon: must be a number of seconds from 1 to 300"),
     Mistake(MOUNT, "varve mount IMG DIR -o threads=0", "must be a number from 1 to 64"),
     Mistake(MOUNT, "varve mount IMG DIR -o writeback=maybe", "must be on or off"),
     Mistake(MOUNT, "varve mount IMG DIR -o policy=bestest", "bestest"),
@@ -289,6 +289,9 @@ then copy what matters now, and replace it.
 room on the host, or give back to it what is free inside: `varve trim DIRECTORY`. The mount goes on by itself within five seconds, and nothing is lost
 that was not refused. Unmounted while the host is full, it waits ten seconds for room, and then ends with what was synced. Where it is read-only for want
 of room (it was mounted then, or a flush failed), make room, unmount, mount again: there is nothing for `fsck.varve` to repair.
+
+**The image was truncated while it was mounted.** The mount cannot know: it may go on from its memory until it reads what is gone, or ends. `varve status
+-s` has a line "Image", and `varve doctor` says by how much it is too short. Copy what can be read, unmount, then `fsck.varve -n`.
 
 **"has not given it back: it may still be in use there".** Another machine had the filesystem mounted. It still has, or it has ended without
 unmounting; by reading nobody can tell. `varve mount` asks it, and waits up to twelve seconds for an answer. See [network.md](network.md#one-writer).
