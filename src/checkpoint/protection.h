@@ -69,6 +69,7 @@ class Protection {
     std::uint64_t oldest_s = 0;
   };
   Kept kept() const;
+  Timestamp shown_made(const format::SnapshotItem& item) const { return ages_.shown_made(item); }
   // An operation waits for room, or would be refused: the next checkpoint gives up half of what they hold, or all.
   enum class Need : std::uint8_t { none, half, all };
   // False: there are none, or a tool reads all of them (readers.h), and these do not go for anybody.

@@ -87,19 +87,21 @@ Status Filesystem::hold_for_reader(Serial snapshot, std::uint64_t reader, std::u
 }
 
 namespace {
-SnapshotFacts facts_of(const format::SnapshotItem& item) {
-  return {item.name, item.automatic, item.serial.v, item.made, item.inodes, item.data_blocks, item.alone};
+SnapshotFacts facts_of(const format::SnapshotItem& item, store::Store& store) {
+  return {item.name, item.automatic, item.serial.v, store.protection().shown_made(item), item.inodes, item.data_blocks, item.alone};
 }
 }  // namespace
 
 std::optional<SnapshotFacts> find_snapshot(Filesystem& filesystem, std::string_view name) {
-  const auto found = filesystem.engine().store().snapshots().find(name);
-  return found ? std::optional(facts_of(*found)) : std::nullopt;
+  store::Store& store = filesystem.engine().store();
+  const auto found = store.snapshots().find(name);
+  return found ? std::optional(facts_of(*found, store)) : std::nullopt;
 }
 
 std::vector<SnapshotFacts> snapshots_behind(Filesystem& filesystem, Serial serial, std::size_t most) {
   std::vector<SnapshotFacts> facts;
-  for (const format::SnapshotItem& item : filesystem.engine().store().snapshots().list(serial, most)) facts.push_back(facts_of(item));
+  store::Store& store = filesystem.engine().store();
+  for (const format::SnapshotItem& item : store.snapshots().list(serial, most)) facts.push_back(facts_of(item, store));
   return facts;
 }
 
@@ -111,7 +113,7 @@ SnapshotNews snapshot_news(Filesystem& filesystem) {
 SnapshotState Filesystem::snapshots() const {
   store::Store& store = engine_->store();
   SnapshotState state;
-  for (const format::SnapshotItem& item : store.snapshots().list()) state.snapshots.push_back(facts_of(item));
+  for (const format::SnapshotItem& item : store.snapshots().list()) state.snapshots.push_back(facts_of(item, store));
   state.giving_back = store.snapshots().deletion_is_left();
   const Gate::Pass pass(store.gate());
   state.held_blocks = store.trees().view().tables.held_blocks;

@@ -21,7 +21,7 @@ bool is_credible(const Timestamp& made, const Timestamp& now) { return made.seco
 
 SnapshotAges::SnapshotAges(Clock& clock) : clock_(clock), began_seconds_(passed_seconds()), began_(clock.now()) {}
 
-std::int64_t SnapshotAges::passed_seconds() { return static_cast<std::int64_t>(clock_.ageing_ns() / 1'000'000'000); }
+std::int64_t SnapshotAges::passed_seconds() const { return static_cast<std::int64_t>(clock_.ageing_ns() / 1'000'000'000); }
 
 void SnapshotAges::note_made(Serial serial) { ages_[serial.v] = {0, passed_seconds(), true}; }
 
@@ -38,6 +38,13 @@ SnapshotAges::Age& SnapshotAges::age_of(const SnapshotItem& item) {
 std::int64_t SnapshotAges::seconds(const SnapshotItem& item) {
   const Age& age = age_of(item);
   return age.found_seconds + passed_seconds() - age.at_seconds;
+}
+
+// Those of this mount may have been made in the last second before the clock was set back a little.
+Timestamp SnapshotAges::shown_made(const SnapshotItem& item) const {
+  const Timestamp now = clock_.now();
+  if (!item.automatic || now.seconds < kBeforeVarve || is_credible(item.made, {now.seconds + kToleratedSeconds, 0})) return item.made;
+  return {now.seconds - (passed_seconds() - began_seconds_), 0};
 }
 
 void SnapshotAges::forget_others(const SnapshotList& list) {

@@ -22,7 +22,7 @@ namespace varve::snapshots {
 class SnapshotList;
 using format::SnapshotItem;
 
-// One thread at a time.
+// One thread at a time, but for shown_made().
 class SnapshotAges {
  public:
   // The mount begins now.
@@ -30,6 +30,9 @@ class SnapshotAges {
 
   void note_made(Serial serial);  // now, in this mount
   std::int64_t seconds(const SnapshotItem& item);
+  // When it was made, for lists. Until it is corrected, an automatic one whose time is not believed was made when this mount began.
+  // Any thread.
+  Timestamp shown_made(const SnapshotItem& item) const;
 
   struct Made {
     Serial serial;
@@ -47,7 +50,7 @@ class SnapshotAges {
     bool is_believed = true;
   };
   Age& age_of(const SnapshotItem& item);
-  std::int64_t passed_seconds();
+  std::int64_t passed_seconds() const;
   void forget_others(const SnapshotList& list);
 
   Clock& clock_;

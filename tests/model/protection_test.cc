@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoints.h"
 #include "checkpoint/protection.h"
 #include "fs/engine.h"
+#include "fs/snapshot_looks.h"
 #include "model/protected_world.h"
 #include "model/strategy_names.h"
 #include "snapshots/snapshot_change.h"
@@ -233,6 +234,23 @@ TEST(Protection, a_clock_that_is_set_back_leaves_none_behind) {
   for (int i = 0; i < 8; ++i) world.run(fmt::format("write /f 0 4096 {}; pass 10000; work", i));
   for (const fs::SnapshotFacts& item : world.fixture.fs().snapshots().snapshots)
     EXPECT_LE(item.made, world.clock.now()) << item.name;
+}
+
+TEST(Protection, one_from_the_future_is_shown_as_made_when_it_was_first_seen) {
+  constexpr std::int64_t kThirtyYears = 946'080'000'000'000'000;
+  ProtectedWorld world;
+  world.clock.set_wall(kThirtyYears);
+  world.run("create /f 0644; write /f 0 300000 1; pass 10000; work");
+  const std::string name = world.automatic().back();
+  ASSERT_TRUE(world.fixture.unmount().ok());
+  world.clock.set_wall(0);
+  const Timestamp mounted = world.clock.now();
+  ASSERT_TRUE(world.fixture.mount().ok());
+  world.clock.advance(7'000'000'000);
+  const auto found = fs::find_snapshot(world.fixture.fs(), name);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->made.seconds, mounted.seconds);
+  for (const fs::SnapshotFacts& item : world.fixture.fs().snapshots().snapshots) EXPECT_LE(item.made, world.clock.now()) << item.name;
 }
 
 // A computer without a battery for its clock begins in the past, and learns the time a little later.
