@@ -151,10 +151,11 @@ std::vector<std::string> candidates() {
   return paths;
 }
 
-// Nobody should be told to mount what is no Varve filesystem. What may not be read, or is on a server, is taken for one.
+// Nobody should be told to mount what is no Varve filesystem, or what a daemon in another namespace holds. What may not be read, or is on
+// a server, is taken for one.
 Status expect_varve(const Place& place) {
   if (remote::is_network_name(place.source)) return {};
-  const auto device = remote::open_device(place.source, {.access = io::Access::read_only, .exclusive = false});
+  const auto device = remote::open_device(place.source, {.access = io::Access::read_only});
   if (device.fails_with(Errc::access) || device.fails_with(Errc::not_permitted)) return {};
   if (!device.ok()) return device.error();
   const auto found = checkpoint::read_superblocks(**device);

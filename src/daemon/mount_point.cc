@@ -40,14 +40,7 @@ void keep_message(fuse_log_level, const char* format, va_list arguments) {
   library_messages += line;
 }
 
-// Effective, as the kernel has it for this process.
-bool has_right_to_mount() {
-  constexpr unsigned kSysAdmin = 21;  // CAP_SYS_ADMIN
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("CapEff:")) return std::stoull(line.substr(7), nullptr, 16) >> kSysAdmin & 1;
-  return true;
-}
+constexpr const char* kNoRight = "without the capability CAP_SYS_ADMIN: give it to the container";
 
 Error mount_error(const std::string& directory) {
   // As a user fusermount3 has said the rest on standard error.
@@ -55,14 +48,16 @@ Error mount_error(const std::string& directory) {
   std::string why = library_messages;
   if (!by_helper && !has_right_to_mount())
     why += std::string(why.empty() ? "" : "; ") +
-           "root may not mount here, without the capability CAP_SYS_ADMIN: give it to the container";
+           "root may not mount here, " + kNoRight;
   if (why.empty()) why = by_helper ? "fusermount3 refused, and says why above" : "the kernel refused";
   if (const auto there = control::find_mount(directory); there && there->type.starts_with("fuse"))
     why += fmt::format("; {} is mounted there already: unmount it first, or take another directory", there->source);
   else if (by_helper && ::access(directory.c_str(), W_OK) != 0)
     why += "; you may only mount on a directory that you may write to";
-  if (::access("/dev/fuse", R_OK | W_OK) != 0)
-    why += "; /dev/fuse is not usable here (module fuse loaded? permitted in this container?)";
+  if (::access("/dev/fuse", F_OK) == 0 && ::access("/dev/fuse", R_OK | W_OK) != 0)
+    why += "; you may not open /dev/fuse: its usual mode is 666 (chmod 666 /dev/fuse as root)";
+  else if (::access("/dev/fuse", F_OK) != 0)
+    why += "; /dev/fuse is not there (module fuse loaded? permitted in this container?)";
   return Error(Errc::not_permitted, fmt::format("cannot mount at {}: {}", directory, why));
 }
 
@@ -140,6 +135,15 @@ Status run(std::vector<const char*> words) {
 }
 
 }  // namespace
+
+// Effective, as the kernel has it for this process.
+bool has_right_to_mount() {
+  constexpr unsigned kSysAdmin = 21;  // CAP_SYS_ADMIN
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("CapEff:")) return std::stoull(line.substr(7), nullptr, 16) >> kSysAdmin & 1;
+  return true;
+}
 
 // The library knows no such flag.
 Status forbid_symbolic_links(const std::string& directory) {
@@ -269,6 +273,8 @@ Status detach(const std::string& directory, Detach how) {
   const int error = errno;
   const char* const why = error == EBUSY ? "in use: something on it is still open (`fuser -vm` shows what; -l detaches it now)"
                                               : std::strerror(error);
+  if (error == EPERM && !has_right_to_mount())
+    return Error(Errc::not_permitted, fmt::format("{}: root may not unmount here, {}", directory, kNoRight));
   return Error(errc_from_errno(error), fmt::format("{}: {}", directory, why));
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -76,15 +77,37 @@ bool is_varve(const Mount& mount) { return mount.type == "fuse.varve" || mount.t
 
 bool is_elsewhere(pid_t pid) { return target_of(way_of(pid, "ns/mnt")) != target_of("/proc/self/ns/mnt"); }
 
-// Returns the names of what the process has open, as it calls them.
-std::vector<std::string> open_files(pid_t pid, bool& serves) {
-  std::vector<std::string> names;
+// The number of the filesystem behind an open /dev/fuse, as mountinfo has it. Older kernels do not tell it.
+std::string device_behind(pid_t pid, const std::string& descriptor) {
+  constexpr std::string_view kKey = "fuse_connection:";
+  constexpr unsigned kMinorBits = 20;  // of the kernel's own numbers
+  std::ifstream file(way_of(pid, "fdinfo/") + descriptor);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(kKey)) continue;
+    const auto number = std::strtoul(line.c_str() + kKey.size(), nullptr, 10);
+    return fmt::format("{}:{}", number >> kMinorBits, number & ((1UL << kMinorBits) - 1));
+  }
+  return "";
+}
+
+// By what a daemon's mounts are known.
+struct Signs {
+  bool serves = false;             // it is a daemon
+  std::string device;              // of its connection to the kernel; empty: not told
+  std::vector<std::string> names;  // of what it has open, as it calls that, and the words of its command
+};
+
+Signs signs_of(pid_t pid) {
+  Signs signs;
+  signs.names = words_of(pid);
   const std::string files_of = way_of(pid, "fd/");
   for (const std::string& number : names_in(files_of)) {
-    names.push_back(target_of(files_of + number));
-    serves |= names.back() == "/dev/fuse";
+    signs.names.push_back(target_of(files_of + number));
+    if (signs.names.back() != "/dev/fuse") continue;
+    signs.serves = true;
+    if (std::string device = device_behind(pid, number); !device.empty()) signs.device = std::move(device);
   }
-  return names;
+  return signs;
 }
 
 // Nothing is asked of a filesystem: it may be one that hangs.
@@ -117,21 +140,49 @@ std::string plain_name(std::string name) {
   return name;
 }
 
+bool fits(const Signs& signs, const Mount& mount) {
+  if (!is_varve(mount)) return false;
+  if (!signs.device.empty()) return mount.device == signs.device;
+  return std::ranges::any_of(signs.names, [&](const std::string& name) { return plain_name(name) == mount.source; });
+}
+
+// The last one that shows all of the filesystem, or else a part of it.
+bool find_its_mount(const Signs& signs, const std::vector<Mount>& table, Holder& holder) {
+  const Mount* found = nullptr;
+  for (const Mount& mount : table)
+    if (fits(signs, mount) && (!found || mount.root == "/" || found->root != "/")) found = &mount;
+  if (!found) return false;
+  holder.source = found->source;
+  holder.directory = found->directory;
+  holder.device = found->device;
+  return true;
+}
+
+// A namespace that copied the mount may be all that keeps it: there it has been unmounted by nobody.
+void find_its_mount_elsewhere(const Signs& signs, Holder& holder) {
+  if (find_its_mount(signs, mounts(), holder)) {
+    holder.is_elsewhere = false;
+    return;
+  }
+  std::vector<std::string> seen{target_of("/proc/self/ns/mnt"), target_of(way_of(holder.pid, "ns/mnt"))};
+  for (const pid_t pid : processes()) {
+    std::string space = target_of(way_of(pid, "ns/mnt"));
+    if (space.empty() || std::ranges::find(seen, space) != seen.end()) continue;
+    seen.push_back(std::move(space));
+    if (!find_its_mount(signs, mounts_of(pid), holder)) continue;
+    holder.is_elsewhere = true;
+    return;
+  }
+}
+
 }  // namespace
 
 Holder mount_daemon(pid_t pid) {
   if (!is_varve(pid)) return {};
-  bool serves = false;
-  const std::vector<std::string> names = open_files(pid, serves);
-  if (!serves) return {};
-  const std::vector<std::string> words = words_of(pid);
+  const Signs signs = signs_of(pid);
+  if (!signs.serves) return {};
   Holder holder = holder_of(pid);
-  for (const Mount& mount : mounts_of(pid)) {
-    const auto is_its = [&](const std::string& name) { return plain_name(name) == mount.source; };
-    if (!is_varve(mount) || mount.root != "/" || (std::ranges::none_of(names, is_its) && std::ranges::none_of(words, is_its))) continue;
-    holder.source = mount.source;
-    holder.directory = mount.directory;
-  }
+  if (!find_its_mount(signs, mounts_of(pid), holder)) find_its_mount_elsewhere(signs, holder);
   return holder;
 }
 

@@ -14,9 +14,10 @@ struct Holder {
   pid_t pid = 0;
   std::string command;    // its words, as far as they fit a message
   std::string source;     // how it calls what it holds
-  std::string directory;  // where it has that mounted, as it sees it; empty: nowhere
+  std::string directory;  // where that is mounted, as its namespace sees it, or another one that still shows it; empty: nowhere
+  std::string device;     // number of that mount, as "0:45"; empty: not known
   bool is_varve = false;  // the same program as this one, or another of Varve
-  bool is_elsewhere = false;  // in another mount namespace
+  bool is_elsewhere = false;  // that is in another mount namespace, or the process is
 };
 
 // Returns the processes that have it open, but for this one; the daemons of mounts come first.

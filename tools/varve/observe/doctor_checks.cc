@@ -19,6 +19,7 @@
 #include "base/duration.h"
 #include "base/memory_group.h"
 #include "control/status_fields.h"
+#include "daemon/mount_point.h"
 #include "io/block_folder.h"
 #include "io/reactor.h"
 #include "io/rotational.h"
@@ -68,6 +69,8 @@ Finding fuse_device() {
 }
 
 Finding fusermount() {
+  if (::geteuid() == 0 && !daemon::has_right_to_mount())
+    return {Grade::broken, "mounting", "root may not mount here, without the capability CAP_SYS_ADMIN", "give it to the container"};
   if (::geteuid() == 0) return {Grade::good, "fusermount3", "not needed by root", ""};
   std::string path = std::getenv("PATH") ? std::getenv("PATH") : "/usr/bin:/bin";
   for (std::size_t at = 0; at <= path.size();) {
@@ -296,10 +299,10 @@ void check_protection(const Json& status, std::vector<Finding>& found) {
 
 void check_held(const Json& status, std::vector<Finding>& found) {
   if (const std::string host = host_text(status); !host.empty())
-    found.push_back({Grade::broken, "room on the host", host,
+    found.push_back({Grade::broken, "room on host", host,
                      "make room where the image lies, or varve trim to give blocks back; nothing that was synced is lost"});
   else if (const auto times = control::number_of(status, "host.times"))
-    found.push_back({Grade::note, "room on the host", fmt::format("was lacking {} since the mount", counted(times, "time")),
+    found.push_back({Grade::note, "room on host", fmt::format("was lacking {} since the mount", counted(times, "time")),
                      "see to it that the image has room to grow"});
 }
 
@@ -335,12 +338,20 @@ std::vector<Finding> check_storage(const control::Place& place) {
       place.is_mounted() ? ImageReader::open_beside_mount(place.source) : ImageReader::open(place.source);
   if (image.fails_with(Errc::not_varve) || image.fails_with(Errc::invalid))  // what it is lies on is of no interest then
     return {{Grade::broken, "image", image.error().message(), "check the name; where there was a Varve filesystem, fsck.varve --search"}};
-  if (!image.ok()) {
+  if (image.fails_with(Errc::in_use)) {
+    found.push_back({Grade::note, "image", image.error().message(), "so it was not looked at"});
+  } else if (image.fails_with(Errc::access) || image.fails_with(Errc::not_permitted)) {
+    found.push_back({Grade::note, "image", image.error().message(), "so it was not looked at: root or its owner can"});
+  } else if (!image.ok()) {
     found.push_back({Grade::broken, "image", image.error().message(),
                      "fsck.varve -n " + place.source + " says what is damaged, and what a repair would do"});
   } else {
     const format::Superblock& super = image->super();
     check_errors(place, super, found);
+    if (const auto missing = missing_bytes(place, super.device_blocks))
+      found.push_back({Grade::broken, "image",
+                       fmt::format("{} shorter than the filesystem: it was cut off while mounted", size_text(missing)),
+                       "what lay there is lost: copy what can be read (cp, varve send), umount it, fsck.varve -n"});
     if (const auto unused = unused_bytes(place, super.device_blocks, super.segment_blocks))
       found.push_back({Grade::note, "size", fmt::format("the filesystem leaves {} of the device or image unused", size_text(unused)),
                        "varve resize " + (place.is_mounted() ? place.directory : place.source) + " makes it as large as that"});
@@ -348,7 +359,8 @@ std::vector<Finding> check_storage(const control::Place& place) {
       found.push_back({Grade::note, "image", "not unmounted cleanly",
                        "the next mount recovers it; nothing that was synced is lost"});
   }
-  if (S_ISREG(status.st_mode)) check_host(place.source, status, is_read_only(place), found);
+  const bool is_cut = image.ok() && missing_bytes(place, image->super().device_blocks) > 0;
+  if (S_ISREG(status.st_mode) && !is_cut) check_host(place.source, status, is_read_only(place), found);
   check_queue(S_ISBLK(status.st_mode) ? status.st_rdev : status.st_dev, found);
   return found;
 }

@@ -46,7 +46,7 @@ Status examine(const DoctorArguments& arguments, IoLayer& io) {
     json.push_back(to_json(f));
     if (arguments.json) continue;
     const std::string margin(22, ' ');
-    io.out << fmt::format("{:<8}{:<14}{}", name_of(f.grade), f.subject, wrapped(f.text, margin));
+    io.out << fmt::format("{:<8}{:<13} {}", name_of(f.grade), f.subject, wrapped(f.text, margin));
     if (!f.advice.empty()) io.out << margin << wrapped("-> " + f.advice, margin + "   ");
   }
   io.answered = true;

@@ -7,6 +7,7 @@
 
 #include "base/descriptor.h"
 #include "base/types.h"
+#include "control/mount_table.h"
 #include "daemon/log_output.h"
 #include "remote/network_name.h"
 
@@ -26,6 +27,14 @@ std::uint64_t unused_bytes(const control::Place& place, std::uint64_t device_blo
   return blocks >= device_blocks + segment_blocks ? (blocks - device_blocks) << kBlockShift : 0;
 }
 
+std::uint64_t missing_bytes(const control::Place& place, std::uint64_t device_blocks) {
+  struct stat status {};
+  if (!place.is_mounted() || remote::is_network_name(place.source)) return 0;
+  if (::stat(place.source.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return 0;
+  const std::uint64_t has = static_cast<std::uint64_t>(status.st_size), needs = device_blocks << kBlockShift;
+  return has < needs ? needs - has : 0;
+}
+
 void add_presence(Json& status, control::Presence presence, const std::string& holder) {
   if (presence == control::Presence::nobody) return;
   const bool lives = presence == control::Presence::lives;
@@ -38,6 +47,13 @@ void add_place_facts(Json& status, const control::Place& place) {
   Json& space = status["space"];
   const auto blocks = [&space](const char* key) { return space.value(key, std::uint64_t{0}); };
   if (const auto unused = unused_bytes(place, blocks("device_blocks"), blocks("segment_blocks"))) space["unused_device_bytes"] = unused;
+  if (const auto missing = missing_bytes(place, blocks("device_blocks"))) space["missing_device_bytes"] = missing;
+  Json& mount = status["mount"];
+  if (place.is_mounted() && !place.is_dead && mount.is_object() && mount.contains("mount_point")) {
+    // The daemon's own may have been unmounted, while a bind mount shows the filesystem, or belong to another namespace.
+    const auto there = control::find_mount(mount.value("mount_point", ""));
+    if (!there || !there->is_varve()) mount["mount_point"] = place.directory;
+  }
   if (!place.is_dead) return;
   status["state"] = control::daemon_gone(place).message();
   status["mount"] = {{"mount_point", place.directory}, {"log", daemon::former_log(place.directory)}};

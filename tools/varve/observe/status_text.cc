@@ -129,6 +129,14 @@ std::string room_of(const Json& space) {
   return fmt::format("{}: {} used{}, {} reserved for cleaning", size_text(device), size_text(used), free, size_text(reserve));
 }
 
+// Empty: the image is as long as it was.
+std::string cut_text(const Json& status) {
+  const std::uint64_t missing = number_in(part(status, "space"), "missing_device_bytes");
+  if (missing == 0) return "";
+  return fmt::format("CUT OFF: the image is {} shorter than the filesystem; what lay there is lost: copy what can be read",
+                     size_text(missing));
+}
+
 // Empty: the device is no longer than the filesystem.
 std::string growth_text(const Json& status) {
   const std::uint64_t unused = number_in(part(status, "space"), "unused_device_bytes");
@@ -296,7 +304,8 @@ std::string status_summary(const Json& status) {
   const Json &cleaner = part(status, "cleaner"), &protection = part(status, "protection");
   return line("Varve", printable(status.value("device", "")) + (label.empty() ? "" : " \"" + printable(label) + "\"")) +
          line("Mounted", printable(at)) +
-         line("State", state_of(status)) + line("Device", outage_text(status)) + line("Host", host_text(status)) +
+         line("State", state_of(status)) + line("Image", cut_text(status)) + line("Device", outage_text(status)) +
+         line("Host", host_text(status)) +
          line("Size", room_of(part(status, "space"))) +
          line("Room", growth_text(status)) + line("Damage", damage_text(status)) +
          line("Kept", kept_text(part(status, "snapshots"), protection)) + line("Protects", protection_text(protection)) +

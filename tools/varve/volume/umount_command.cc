@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <chrono>
 #include <filesystem>
@@ -20,6 +21,7 @@
 #include "daemon/mount_point.h"
 #include "io/block_device.h"
 #include "io/holders.h"
+#include "io/stacking.h"
 #include "remote/open_device.h"
 #include "varve/command.h"
 #include "varve/volume/volume.h"
@@ -121,8 +123,9 @@ void say_what_is_waited_for(const Daemon& daemon, std::ostream& err) {
   if (daemon.quiet) return;
   err << fmt::format(
       "varve: unmounted; waiting until the daemon{} has written everything to {} and ended. It also waits for "
-      "every other mount namespace that still shows the filesystem: {}\n",
-      daemon.pid ? fmt::format(" (process {})", daemon.pid) : "", daemon.source, keepers_text(daemon));
+      "every other mount namespace that still shows the filesystem: {}{}\n",
+      daemon.pid ? fmt::format(" (process {})", daemon.pid) : "", daemon.source, keepers_text(daemon),
+      daemon.pid ? fmt::format(". `varve umount --pid {}` ends it at once, there too", daemon.pid) : "");
 }
 
 // Without a limit: the image is not clean before, and a large cache takes its time on a slow disk.
@@ -202,19 +205,36 @@ Status end_daemon(const io::Holder& holder, std::ostream& err) {
   daemon.find(holder.pid);
   if (::kill(holder.pid, SIGTERM) != 0)
     return Error(errc_from_errno(errno), fmt::format("{}: cannot be ended by you: {}", io::describe(holder), errno_text()));
-  if (holder.source.empty() || holder.is_elsewhere) {  // its image may have no name here
+  struct stat status {};
+  if (holder.source.empty() || holder.is_elsewhere || ::stat(holder.source.c_str(), &status) != 0) {  // its image may have no name here
     wait_for_end(daemon, err);
     return {};
   }
   return check_clean(daemon, err);
 }
 
-// A daemon that serves an image or a device in another mount namespace.
+std::optional<io::Holder> daemon_of(const struct stat& status, const std::string& source) {
+  for (io::Holder& holder : io::holders_of(status)) {
+    if (holder.directory.empty()) continue;
+    holder.source = source;  // it may have been mounted by another name, and then been renamed
+    return std::move(holder);
+  }
+  return {};
+}
+
+// A daemon that serves an image or a device in another mount namespace, or by another name: also through a loop device.
 std::optional<io::Holder> daemon_elsewhere(const std::string& source) {
   struct stat status {};
   if (::stat(source.c_str(), &status) != 0) return {};
-  for (const io::Holder& holder : io::holders_of(status))
-    if (!holder.directory.empty()) return holder;
+  if (auto found = daemon_of(status, source)) return found;
+  if (!S_ISREG(status.st_mode)) return {};
+  const io::Layer image = io::stack_of(status, source).layers.front();
+  for (const io::Stack& stack : io::loop_stacks()) {
+    const std::string& loop = stack.layers.front().name;
+    const bool stands_on_it = std::ranges::any_of(stack.layers, [&](const io::Layer& layer) { return layer.same_object(image); });
+    if (!stands_on_it || ::stat(loop.c_str(), &status) != 0) continue;
+    if (auto found = daemon_of(status, loop)) return found;
+  }
   return {};
 }
 
