@@ -286,7 +286,12 @@ FilesystemStatus Filesystem::status() {
   return status;
 }
 
+Status Filesystem::expect_room_on_host() const {
+  return host_full() ? Status(Error(Errc::host_full, "no space left where the image lies: make room there first")) : Status();
+}
+
 Status Filesystem::start_clean(const CleanRequest& request) {
+  if (!request.dry_run) TRY(expect_room_on_host());
   CleanJob& job = engine_->clean_job();
   TRY(job.start(request));
   if (engine_->options().background) engine_->maintenance().kick();
@@ -300,6 +305,7 @@ void Filesystem::stop_clean() {
 }
 
 Status Filesystem::start_resize(const ResizeRequest& request) {
+  TRY(expect_room_on_host());
   ResizeJob& job = engine_->resize_job();
   TRY(job.start(request));
   if (engine_->options().background) engine_->maintenance().kick();
@@ -371,6 +377,7 @@ void Filesystem::begin_protection() {
 // Of the filesystem itself: what the next superblocks say.
 Status Filesystem::rename(std::string_view name, std::string_view value) {
   if (read_only()) return Error(Errc::read_only, "mounted read-only: its name cannot be changed");
+  TRY(expect_room_on_host());  // no checkpoint would write it for as long as that lasts
   checkpoint::SuperblockKeeper& keeper = engine_->store().superblocks();
   if (name == "label") {
     TRY(format::check_label(value));

@@ -236,6 +236,7 @@ class Filesystem {
 
  private:
   SpaceInfo space() const REQUIRES_SHARED(the_gate);  // without inodes
+  Status expect_room_on_host() const;  // Errc::host_full, for what would wait without a word for as long as it lacks
   Status rename(std::string_view setting, std::string_view value);
   Status protect(std::string_view setting, std::string_view value);
   void begin_protection();

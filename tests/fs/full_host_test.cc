@@ -7,9 +7,11 @@
 
 #include "checkpoint/checkpoints.h"
 #include "device/faults.h"
+#include "fs/clean_job.h"
 #include "fs/engine.h"
 #include "fs/maintenance.h"
 #include "fs/reaper.h"
+#include "fs/resize_job.h"
 #include "io/holding_device.h"
 #include "store/store.h"
 #include "support/crash_device.h"
@@ -209,6 +211,19 @@ TEST_F(FullHost, AnUnmountWaitsForRoom) {
   faulty_->heal();
   EXPECT_TRUE(unmounted.get().ok());
   look_at_cut({device_->position()}, [&](FsFixture& again) { EXPECT_TRUE(has(again, "/late", 2, 300'000)); });
+}
+
+// They would wait for a checkpoint, or for the cleaner, which have no room.
+TEST_F(FullHost, NewNamesAndJobsAreRefused) {
+  write_in_vain();
+  EXPECT_TRUE(fixture_->fs().tune("label", "new").fails_with(Errc::host_full));
+  EXPECT_TRUE(fixture_->fs().tune("uuid", "00112233-4455-6677-8899-aabbccddeeff").fails_with(Errc::host_full));
+  EXPECT_TRUE(fixture_->fs().start_clean(fs::CleanRequest{}).fails_with(Errc::host_full));
+  EXPECT_TRUE(fixture_->fs().start_resize(fs::ResizeRequest{std::uint64_t{16} << 20}).fails_with(Errc::host_full));
+  make_room();
+  EXPECT_TRUE(fixture_->fs().tune("label", "new").ok());
+  EXPECT_TRUE(fixture_->checkpoint().ok());
+  EXPECT_EQ(fixture_->fs().status().label, "new");
 }
 
 // A filesystem that is not to be trusted for another reason tries nothing again.

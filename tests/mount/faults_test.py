@@ -131,9 +131,14 @@ class Faults(unittest.TestCase):
         self.assertGreater(status["host"]["held_bytes"], 0)
         self.assertIn("changes are refused", command(BIN / "varve", "status", "-s", image.dir).stdout)
         found = image.findings()
-        advice = [one["advice"] for one in found if one["subject"] == "room on the host"]
+        advice = [one["advice"] for one in found if one["subject"] == "room on host"]
         self.assertEqual(len(advice), 1, found)
         self.assertIn("make room", advice[0])
+        self.assertRegex(command(BIN / "varve", "doctor", image.dir, check=False).stdout, r"(?m)^broken  room on host +no room for \d+ s; ")
+        for words in (("label", image.dir, "x"), ("uuid", image.dir, "random"), ("clean", image.dir), ("resize", image.dir, "512M")):
+            done = command(BIN / "varve", *words, check=False)
+            self.assertEqual(done.returncode, 1, words)
+            self.assertIn("no space left where the image lies", done.stderr, words)
         self.assertRegex(command(BIN / "varve", "metrics", image.dir).stdout, r"varve_host_full\{[^}]*\} 1\b")
         for call in (lambda: (image.dir / "new").mkdir(), lambda: (image.dir / "kept0").unlink()):
             with self.assertRaises(OSError) as refused:

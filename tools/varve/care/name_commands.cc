@@ -60,11 +60,13 @@ Status change(const std::string& path, const Name& name, const std::string& valu
   format::Superblock trial;
   TRY(name.set(trial, value));  // before anything is opened for writing
   Volume volume = TRY(Volume::open(path, fmt::format("varve {}", name.key), Volume::Use::changes));
-  const auto serial = [&]() -> Result<std::uint64_t> { return control::number_of(TRY(volume.status()), "log.serial"); };
-  const std::uint64_t before = TRY(serial());
+  const std::uint64_t before = control::number_of(TRY(volume.status()), "log.serial");
   TRY(volume.tune(fmt::format("{}={}", name.key, value)));
   for (int looks = 0; looks < kLooks; ++looks) {
-    if (TRY(serial()) > before) return volume.close();
+    const Json status = TRY(volume.status());
+    if (control::number_of(status, "log.serial") > before) return volume.close();
+    if (status.value("host", Json::object()).value("full", false))
+      return Error(Errc::host_full, path + ": the change has been taken, and is written when there is room where the image lies");
     std::this_thread::sleep_for(kLook);
   }
   return Error(Errc::busy, "the change has been taken, but no checkpoint has written it within a minute: look at varve status");
