@@ -51,6 +51,7 @@ LIST = [
     Mistake(COMMANDS, "varve report -o DIR AT", "is a directory: give a file"),
     Mistake(COMMANDS, "varve image IMG TEXT", "is there already; give the name of a new file"),
     Mistake(COMMANDS, "varve image IMG", "varve image: file is missing"),
+    Mistake(COMMANDS, "varve image IMG -", "an image has holes, which a pipe cannot have: name a file"),
     Mistake(COMMANDS, "varve snapshot ls AT", "unknown command 'ls': did you mean `varve snapshot list`"),
     Mistake(COMMANDS, "varve snapshot create", "varve snapshot create: path is missing"),
     Mistake(COMMANDS, "varve fsck IMG", "it is a program of its own, `fsck.varve`"),
