@@ -14,12 +14,12 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <vector>
 
 #include "base/logging.h"
 #include "control/mount_table.h"
 #include "daemon/background.h"
+#include "daemon/mount_right.h"
 #include "daemon/umount_table.h"
 
 extern char** environ;
@@ -135,15 +135,6 @@ Status run(std::vector<const char*> words) {
 }
 
 }  // namespace
-
-// Effective, as the kernel has it for this process.
-bool has_right_to_mount() {
-  constexpr unsigned kSysAdmin = 21;  // CAP_SYS_ADMIN
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("CapEff:")) return std::stoull(line.substr(7), nullptr, 16) >> kSysAdmin & 1;
-  return true;
-}
 
 // The library knows no such flag.
 Status forbid_symbolic_links(const std::string& directory) {

@@ -28,9 +28,6 @@ struct MountRequest {
   bool is_roots_alone = false;  // nobody else can have put set-user-ID files and devices into it
 };
 
-// May this process mount and unmount, as root may outside of containers? By its capabilities.
-bool has_right_to_mount();
-
 enum class Detach { when_unused, now };
 // umount(2) as root, fusermount3 otherwise; of whatever is on top there. Errc::busy: still used (only Detach::when_unused).
 Status detach(const std::string& directory, Detach how);

@@ -65,7 +65,7 @@ Status change(const std::string& path, const Name& name, const std::string& valu
   for (int looks = 0; looks < kLooks; ++looks) {
     const Json status = TRY(volume.status());
     if (control::number_of(status, "log.serial") > before) return volume.close();
-    if (status.value("host", Json::object()).value("full", false))
+    if (control::flag_of(status, "host.full"))
       return Error(Errc::host_full, path + ": the change has been taken, and is written when there is room where the image lies");
     std::this_thread::sleep_for(kLook);
   }

@@ -19,7 +19,7 @@
 #include "base/duration.h"
 #include "base/memory_group.h"
 #include "control/status_fields.h"
-#include "daemon/mount_point.h"
+#include "daemon/mount_right.h"
 #include "io/block_folder.h"
 #include "io/reactor.h"
 #include "io/rotational.h"
