@@ -48,8 +48,8 @@ void add_place_facts(Json& status, const control::Place& place) {
   const auto blocks = [&space](const char* key) { return space.value(key, std::uint64_t{0}); };
   if (const auto unused = unused_bytes(place, blocks("device_blocks"), blocks("segment_blocks"))) space["unused_device_bytes"] = unused;
   if (const auto missing = missing_bytes(place, blocks("device_blocks"))) space["missing_device_bytes"] = missing;
-  Json& mount = status["mount"];
-  if (place.is_mounted() && !place.is_dead && mount.is_object() && mount.contains("mount_point")) {
+  if (place.is_mounted() && !place.is_dead && status.contains("/mount/mount_point"_json_pointer)) {
+    Json& mount = status["mount"];
     // The daemon's own may have been unmounted, while a bind mount shows the filesystem, or belong to another namespace.
     const auto there = control::find_mount(mount.value("mount_point", ""));
     if (!there || !there->is_varve()) mount["mount_point"] = place.directory;
