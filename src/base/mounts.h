@@ -15,6 +15,8 @@ struct Mount {
   std::string type;  // "fuse.varve", "ext4"…
   std::string source;  // device or image
   std::string options;  // of the filesystem
+
+  bool is_varve() const { return type == "fuse.varve" || type == "fuseblk.varve"; }
 };
 
 // Those of this process's mount namespace, the oldest first. Looks at no mount point, since that may be dead.

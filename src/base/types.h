@@ -46,6 +46,10 @@ using Serial = Id<struct SerialTag>;        // number of a checkpoint, from 1
 
 inline constexpr Ino kRootIno{1};
 
+// Such inode numbers have only the folder that shows snapshots, and what is in it.
+inline constexpr std::uint64_t kInSnapshots = 1ULL << 63;
+constexpr bool is_in_snapshots(std::uint64_t inode) { return (inode & kInSnapshots) != 0; }
+
 // For the formatter below.
 fmt::format_context::iterator write_number(std::uint64_t number, fmt::format_context& context);
 

@@ -128,12 +128,4 @@ Result<Answer> answer(fs::Filesystem& filesystem, fs::Operation& operation, cons
   return std::move(progress.answer);
 }
 
-Ask asking(fs::Filesystem& filesystem) {
-  return [&filesystem](const Question& question) -> Result<Answer> {
-    fs::Operation operation(filesystem.engine(), {});
-    Progress progress;
-    return fs::block_on(operation, [&] { return answer(filesystem, operation, question, progress); });
-  };
-}
-
 }  // namespace varve::compare

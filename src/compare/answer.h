@@ -16,7 +16,4 @@ struct Progress;  // change_scan.h
 // One attempt at an answer: would_block: once more later, with the same `progress`.
 Result<Answer> answer(fs::Filesystem& filesystem, fs::Operation& operation, const Question& question, Progress& progress);
 
-// For a tool that has mounted the filesystem by itself; it waits. The filesystem must outlive it.
-Ask asking(fs::Filesystem& filesystem);
-
 }  // namespace varve::compare

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/errc.h"
+#include "base/types.h"
 #include "control/mount_table.h"
 #include "control/place.h"
 
@@ -22,7 +23,7 @@ bool is_within(const std::string& directory, const std::string& place) {
   return directory == "/" || place == directory || place.starts_with(directory + "/");
 }
 
-// Of the mount that has this file, as in its table. Empty: the kernel does not say it.
+// The number in the mount table of the mount that has this file. Empty: the kernel does not say it.
 std::string mount_id(const std::string& path) {
 #ifdef STATX_MNT_ID
   struct statx found {};
@@ -40,7 +41,7 @@ struct Nearest {
   struct stat status {};
 };
 
-// What is there of a path: all of it, or the deepest directory.
+// Looks up a path, or the deepest directory of it that is there.
 Result<Nearest> nearest_to(const std::string& place) {
   for (std::filesystem::path at = place;; at = at.parent_path()) {
     Nearest found{at.string(), {}};
@@ -95,7 +96,7 @@ Result<InnerPlace> find_inner(const std::string& place) {
   const Nearest nearest = TRY(nearest_to(place));
   const std::vector<Mount> table = mounts();
   const auto mount = mount_of_path(table, mount_id(nearest.path), nearest.path);
-  if (!mount || !MountEntry{*mount, false, {}}.is_varve()) return not_varve(place, nearest);
+  if (!mount || !mount->is_varve()) return not_varve(place, nearest);
   auto path = path_inside(*mount, place);
   if (!path)
     return Error(Errc::not_found, fmt::format("{}: what is mounted at {} has been removed from its filesystem: unmount it", place,

@@ -12,9 +12,6 @@
 
 namespace varve::control {
 
-// Such inode numbers have only the folder that shows snapshots, and what is in it.
-constexpr bool is_in_snapshots(std::uint64_t inode) { return (inode >> 63) != 0; }
-
 // The mount that has a path: the one with this id. Empty, or not in the table: the last one at the deepest directory above.
 std::optional<Mount> mount_of_path(const std::vector<Mount>& table, const std::string& id, const std::string& place);
 

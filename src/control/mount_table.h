@@ -17,7 +17,6 @@ struct MountEntry : Mount {
   bool is_believed() const;
   bool is_trusted() const;  // root's, or the caller's own
 
-  bool is_varve() const { return type == "fuse.varve" || type == "fuseblk.varve"; }
   bool is_whole() const { return root == "/"; }
   bool is_fuseblk() const { return type.starts_with("fuseblk"); }
 };

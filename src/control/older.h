@@ -1,4 +1,4 @@
-// What tools and daemons of 0.1.0 say to each other, by an ioctl for each matter. Daemons of today answer it by
+// The words of tools and daemons of 0.1.0, which have an ioctl for each matter. Daemons of today answer them by
 // fuse/operations/ops_older.cc, and tools of today ask by it in tools/varve/volume/older_daemon.cc, until nobody comes from 0.1.0 any more.
 #pragma once
 

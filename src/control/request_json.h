@@ -1,4 +1,4 @@
-// What came of a request (requests.h), as JSON: cleaning, another size, snapshots.
+// Answers to requests (requests.h) as JSON: cleaning, another size, snapshots.
 #pragma once
 
 #include <vector>

@@ -32,7 +32,7 @@ Result<std::string> words_in(const Json& json, const char* key) {
 using fs::Filesystem;
 using Change = snapshots::SnapshotChange;
 
-// What only has to be done, perhaps in several attempts.
+// Makes an attempt of an act that answers nothing. It may take several attempts.
 template <class Act>
 Attempt doing(Act act) {
   return [act](fs::Operation& operation) -> Result<Answer> {
@@ -41,7 +41,7 @@ Attempt doing(Act act) {
   };
 }
 
-// What the filesystem tells at once.
+// Answers by something that the filesystem tells at once.
 template <auto kTell>
 Result<Attempt> told(Filesystem& fs, const Json&) {
   return Attempt([&fs](fs::Operation&) -> Result<Answer> { return Answer{to_json((fs.*kTell)())}; });
@@ -60,10 +60,6 @@ Result<Attempt> tune(Filesystem& fs, const Json& json) {
 Result<Attempt> scrub_start(Filesystem& fs, const Json& json) {
   const scrub::Request request{TRY(number_in(json, "bytes_per_second")), json.value("from_the_beginning", Json()) == true};
   return doing([&fs, request](fs::Operation& operation) { return fs.start_scrub(operation, request); });
-}
-
-Result<Attempt> scrub_report(Filesystem& fs, const Json&) {
-  return Attempt([&fs](fs::Operation&) -> Result<Answer> { return Answer{to_json(fs.status().scrub)}; });
 }
 
 template <void (Filesystem::*kStop)()>
@@ -88,7 +84,7 @@ Result<Attempt> change(Filesystem& fs, const Json& json) {
   return doing([&fs, change](fs::Operation& operation) { return fs.change_snapshot(operation, change); });
 }
 
-// What a tool is told of a snapshot that it reads.
+// Puts an error in the words that a tool needs which reads a snapshot.
 Error of_a_reader(const Error& why) {
   if (why.is(Errc::stale)) return {why.code(), "a snapshot was deleted meanwhile"};
   if (!why.is(Errc::no_space)) return why;
@@ -151,7 +147,7 @@ constexpr Command kCommands[] = {
     {"tune", Right::keeper, tune},
     {"scrub_start", Right::keeper, scrub_start},
     {"scrub_stop", Right::keeper, stop<&Filesystem::stop_scrub>},
-    {"scrub_report", Right::anyone, scrub_report},
+    {"scrub_report", Right::anyone, told<&Filesystem::scrub_state>},
     {"clean_start", Right::keeper, clean_start},
     {"clean_stop", Right::keeper, stop<&Filesystem::stop_clean>},
     {"clean_report", Right::anyone, told<&Filesystem::clean_state>},

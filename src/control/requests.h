@@ -1,4 +1,4 @@
-// What a tool may ask of a filesystem, and how it is answered: by the daemon that has it mounted, or by the tool itself for an image.
+// Requests of tools to a filesystem, and their answers. The daemon that has it mounted answers, or the tool itself for an image.
 //
 // A request is JSON: {"version": 1, "ask": "snapshot_create", …what it takes…}. The answer is {"version": 1, "answer": …}, which bytes may
 // follow, or {"version": 1, "error": {"code": "exists", "message": "…"}}. The table of requests says for each whose right it is.

@@ -69,7 +69,7 @@ class FieldPath {
   const Field* field_ = nullptr;
 };
 
-// Of a status, which may be of another version: what it does not have is an empty object, null, 0 or "".
+// These read a status, which may be of another version. A field that it does not have is an empty object, null, 0 or "".
 const Json& section_of(const Json& status, std::string_view section);
 const Json& value_of(const Json& status, const Field& field);
 std::uint64_t number_of(const Json& status, FieldPath path);

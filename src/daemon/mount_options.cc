@@ -207,7 +207,7 @@ constexpr std::string_view kDoneAnyway[] = {"acl",       "user_xattr", "barrier"
 // The same, where Varve does otherwise.
 bool is_ext4_word(std::string_view option) {
   static constexpr std::string_view kNames[] = {
-      "noacl",         "nouser_xattr", "nobarrier",    "barrier=0",      "nodelalloc",     "noauto_da_alloc", "journal_async_commit",
+      "noacl",         "nouser_xattr", "nobarrier",    "nodelalloc",     "noauto_da_alloc", "journal_async_commit",
       "noinit_itable", "init_itable",  "dioread_lock", "dioread_nolock", "block_validity", "noblock_validity", "nojournal_checksum",
       "mbcache",       "nombcache",    "bsddf",        "minixdf",        "grpid",          "nogrpid",         "bsdgroups",
       "sysvgroups",    "orlov",        "oldalloc"};

@@ -47,17 +47,16 @@ Error mount_error(const std::string& directory) {
   const bool by_helper = ::geteuid() != 0;
   std::string why = library_messages;
   if (!by_helper && !has_right_to_mount())
-    why += std::string(why.empty() ? "" : "; ") +
-           "root may not mount here, " + kNoRight;
+    why += fmt::format("{}root may not mount here, {}", why.empty() ? "" : "; ", kNoRight);
   if (why.empty()) why = by_helper ? "fusermount3 refused, and says why above" : "the kernel refused";
   if (const auto there = control::find_mount(directory); there && there->type.starts_with("fuse"))
     why += fmt::format("; {} is mounted there already: unmount it first, or take another directory", there->source);
   else if (by_helper && ::access(directory.c_str(), W_OK) != 0)
     why += "; you may only mount on a directory that you may write to";
-  if (::access("/dev/fuse", F_OK) == 0 && ::access("/dev/fuse", R_OK | W_OK) != 0)
-    why += "; you may not open /dev/fuse: its usual mode is 666 (chmod 666 /dev/fuse as root)";
-  else if (::access("/dev/fuse", F_OK) != 0)
+  if (::access("/dev/fuse", F_OK) != 0)
     why += "; /dev/fuse is not there (module fuse loaded? permitted in this container?)";
+  else if (::access("/dev/fuse", R_OK | W_OK) != 0)
+    why += "; you may not open /dev/fuse: its usual mode is 666 (chmod 666 /dev/fuse as root)";
   return Error(Errc::not_permitted, fmt::format("cannot mount at {}: {}", directory, why));
 }
 

@@ -282,7 +282,7 @@ FilesystemStatus Filesystem::status() {
   if (!status.memory_limit_bytes) status.memory_limit_bytes = engine_->options().memory_bytes;
   std::tie(status.first_error, status.last_error) = store.faults().first_and_last();
   status.faults = store.faults().counts();
-  status.scrub = engine_->scrubber().state();
+  status.scrub = scrub_state();
   return status;
 }
 
@@ -391,6 +391,8 @@ Status Filesystem::rename(std::string_view name, std::string_view value) {
   engine_->maintenance().request_checkpoint(false);
   return {};
 }
+
+std::string Filesystem::label() const { return engine_->store().superblocks().written().label; }
 
 const format::Superblock& Filesystem::superblock() const { return engine_->store().super(); }
 bool Filesystem::may_have_protected_files() const {

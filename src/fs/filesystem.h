@@ -189,6 +189,7 @@ class Filesystem {
   // still where it was when its turn comes. Also on a read-only filesystem, which then forgets how far it came.
   Status start_scrub(Operation&, const scrub::Request& request);
   void stop_scrub();
+  scrub::State scrub_state() const;
   // Cleans as asked, in the background (fs/clean_job.h). Without background threads it is done when this returns.
   Status start_clean(const CleanRequest& request);
   void stop_clean();
@@ -219,6 +220,7 @@ class Filesystem {
   // the next checkpoint writes. Errc::invalid says what is wrong.
   Status tune(std::string_view name, std::string_view value);
   FilesystemStatus status();  // counters and state, for `varve status`
+  std::string label() const;  // that the next checkpoint writes
   const format::Superblock& superblock() const;  // as mounted; only its fixed part is current
   // Whether a file may be immutable or append-only: what a checkpoint since mkfs has seen, not what was set since the last.
   bool may_have_protected_files() const;

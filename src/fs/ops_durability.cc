@@ -129,6 +129,8 @@ Status Filesystem::start_scrub(Operation& operation, const scrub::Request& reque
 
 void Filesystem::stop_scrub() { engine_->scrubber().stop(); }
 
+scrub::State Filesystem::scrub_state() const { return engine_->scrubber().state(); }
+
 Result<std::uint64_t> Filesystem::trim(Operation& operation, std::uint64_t start, std::uint64_t length,
                                        std::uint64_t minimum) {
   if (!engine_->store().faults().host_full()) TRY(checkpoint(operation));  // else what is given back may be the room that is lacking

@@ -17,7 +17,6 @@ enum class WaitCause : std::uint8_t {
   in_flight  // writes that are on their way
 };
 inline constexpr std::size_t kWaitCauses = 6;
-const char* name_of(WaitCause cause);
 
 struct WaitCount {
   std::uint64_t times = 0, total_ns = 0, longest_ns = 0;

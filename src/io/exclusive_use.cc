@@ -22,7 +22,7 @@ namespace varve::io {
 
 namespace {
 
-Error in_use(const struct stat& status, const std::string& path, bool names_holder = true) {
+Error in_use(const struct stat& status, const std::string& path, bool names_holder) {
   const std::string user = user_of(status);
   if (user == "swap") return Error(Errc::in_use, fmt::format("{} is in use as swap: swapoff it first", path));
   if (!user.empty()) return Error(Errc::in_use, fmt::format("{} is mounted at {}: unmount it first", path, user));
@@ -144,12 +144,12 @@ Result<Certainty> check_beside(const Stack& mine, bool writable) {
 
 }  // namespace
 
-Result<KernelClaim> KernelClaim::take(const std::string& path, bool is_block_device) {
+Result<KernelClaim> KernelClaim::take(const std::string& path, bool is_block_device, bool names_holder) {
   const int fd = is_block_device ? ::open(path.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC) : -1;
   if (!is_block_device || fd >= 0) return KernelClaim(fd);
   const int error = errno;
   struct stat status {};
-  if (error == EBUSY && ::stat(path.c_str(), &status) == 0) return in_use(status, path);
+  if (error == EBUSY && ::stat(path.c_str(), &status) == 0) return in_use(status, path, names_holder);
   return Error(errc_from_errno(error), fmt::format("{}: cannot be claimed: {}", path, std::strerror(error)));
 }
 
@@ -157,8 +157,8 @@ KernelClaim::~KernelClaim() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-Status check_unclaimed(const struct stat& status, const std::string& path) {
-  const auto claim = KernelClaim::take(path, S_ISBLK(status.st_mode));
+Status check_unclaimed(const struct stat& status, const std::string& path, bool names_holder) {
+  const auto claim = KernelClaim::take(path, S_ISBLK(status.st_mode), names_holder);
   if (claim.fails_with(Errc::in_use)) return claim.error();
   return {};  // whatever else is wrong, opening it in earnest will say
 }

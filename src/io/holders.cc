@@ -73,8 +73,6 @@ bool is_varve(pid_t pid) {
 
 std::vector<Mount> mounts_of(pid_t pid) { return mounts(way_of(pid, "mountinfo")); }
 
-bool is_varve(const Mount& mount) { return mount.type == "fuse.varve" || mount.type == "fuseblk.varve"; }
-
 bool is_elsewhere(pid_t pid) { return target_of(way_of(pid, "ns/mnt")) != target_of("/proc/self/ns/mnt"); }
 
 // The number of the filesystem behind an open /dev/fuse, as mountinfo has it. Older kernels do not tell it.
@@ -141,7 +139,7 @@ std::string plain_name(std::string name) {
 }
 
 bool fits(const Signs& signs, const Mount& mount) {
-  if (!is_varve(mount)) return false;
+  if (!mount.is_varve()) return false;
   if (!signs.device.empty()) return mount.device == signs.device;
   return std::ranges::any_of(signs.names, [&](const std::string& name) { return plain_name(name) == mount.source; });
 }
@@ -160,7 +158,7 @@ bool find_its_mount(const Signs& signs, const std::vector<Mount>& table, Holder&
 
 // A namespace that copied the mount may be all that keeps it: there it has been unmounted by nobody.
 void find_its_mount_elsewhere(const Signs& signs, Holder& holder) {
-  if (find_its_mount(signs, mounts(), holder)) {
+  if (holder.is_elsewhere && find_its_mount(signs, mounts(), holder)) {
     holder.is_elsewhere = false;
     return;
   }
@@ -216,7 +214,7 @@ std::vector<Holder> keepers_of(const std::string& device, const std::string& sou
   for (const pid_t pid : processes()) {
     if (found.size() == most) break;
     if (!is_elsewhere(pid)) continue;
-    const auto shows = [&](const Mount& mount) { return is_varve(mount) && mount.device == device && mount.source == source; };
+    const auto shows = [&](const Mount& mount) { return mount.is_varve() && mount.device == device && mount.source == source; };
     if (std::ranges::any_of(mounts_of(pid), shows)) found.push_back(holder_of(pid));
   }
   return found;

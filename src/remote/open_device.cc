@@ -127,7 +127,7 @@ Result<io::OpenFile> open_file(const std::string& path, const io::OpenOptions& o
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return open_error(path, options.access == io::Access::read_write);
   TRY(check_kind(status, path));
-  if (options.exclusive) TRY(io::check_unclaimed(status, path));
+  if (options.exclusive) TRY(io::check_unclaimed(status, path, options.names_holder));
 
   io::OpenFile file;
   file.name = path;

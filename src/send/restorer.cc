@@ -26,9 +26,6 @@ namespace {
 // A file that is not yet what it is to be is told by its sticky bit, which says nothing of files, and which nobody else gives them.
 constexpr mode_t kUnfinished = S_ISVTX | 0600;
 
-// Such numbers have only the folder that shows snapshots, and what is in it: where a mount shows it, that is no part of the tree.
-constexpr std::uint64_t kOfSnapshots = 1ULL << 63;
-
 const char* name_of_type(unsigned type) {
   switch (type) {
     case DT_LNK: return "a symbolic link";
@@ -72,6 +69,7 @@ Result<std::vector<Restorer::Entry>> Restorer::entries_of(Ino directory) {
 }
 
 // None where there is no such directory: with -n it has not been made. Nor where something is mounted, which nobody asks about.
+// The folder that shows snapshots is no part of the tree.
 Result<Restorer::Here> Restorer::here(const std::string& directory) {
   Here found;
   const int fd = open_below(root_.get(), relative(directory), O_RDONLY | O_DIRECTORY);
@@ -81,7 +79,7 @@ Result<Restorer::Here> Restorer::here(const std::string& directory) {
   if (!listing) return failed("listing", directory);
   while (const dirent* const one = ::readdir(listing.get())) {  // NOLINT(concurrency-mt-unsafe): of this listing only
     const std::string name = one->d_name;
-    if (name != "." && name != ".." && !(one->d_ino & kOfSnapshots)) found.emplace(name, Entry{name, Ino{one->d_ino}, one->d_type});
+    if (name != "." && name != ".." && !is_in_snapshots(one->d_ino)) found.emplace(name, Entry{name, Ino{one->d_ino}, one->d_type});
   }
   return found;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <ranges>
 
-#include "base/clock_watch.h"
 #include "format/snapshot.h"
 #include "snapshots/snapshots.h"
 
@@ -40,10 +39,11 @@ std::int64_t SnapshotAges::seconds(const SnapshotItem& item) {
   return age.found_seconds + passed_seconds() - age.at_seconds;
 }
 
-// Those of this mount may have been made in the last second before the clock was set back a little.
+// Snapshots of this mount may have been made in the last second before the clock was set back a little.
 Timestamp SnapshotAges::shown_made(const SnapshotItem& item) const {
+  if (!item.automatic) return item.made;
   const Timestamp now = clock_.now();
-  if (!item.automatic || now.seconds < kBeforeVarve || is_credible(item.made, {now.seconds + kToleratedSeconds, 0})) return item.made;
+  if (now.seconds < kBeforeVarve || is_credible(item.made, {now.seconds + kToleratedSeconds, 0})) return item.made;
   return {now.seconds - (passed_seconds() - began_seconds_), 0};
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "compare/answer.h"
 #include "compare/change_list.h"
 #include "compare/paths.h"
 #include "compare/walked_state.h"
@@ -39,7 +38,7 @@ Snapshots ends(World& world) {
 }
 
 Result<std::vector<Change>> changes_between(World& world, Serial before, Serial after) {
-  const compare::Ask ask = compare::asking(world.fixture.fs());
+  const compare::Ask ask = test::asking(world.fixture.fs());
   const auto difference = TRY(compare::Difference::find(ask, before, after));
   return compare::list_changes(ask, difference, before, after);
 }
@@ -112,7 +111,7 @@ TEST(ChangeList, finds_names_near_where_files_were_made) {
   }
   ASSERT_TRUE(world.fixture.snapshot({snapshots::SnapshotChange::Kind::create, "a", {}}).ok());
   const Serial snapshot = ends(world).first;
-  const compare::Ask ask = compare::asking(world.fixture.fs());
+  const compare::Ask ask = test::asking(world.fixture.fs());
   unsigned asked = 0;
   const compare::Ask counting = [&](const compare::Question& question) { return ++asked, ask(question); };
   compare::Paths paths(counting, snapshot);
@@ -135,7 +134,7 @@ TEST(ChangeList, names_by_number_what_goes_from_the_newest_state_meanwhile) {
   ASSERT_TRUE(world.fixture.make("/d/e/f", S_IFREG | 0644).ok());
   ASSERT_TRUE(world.fixture.snapshot({snapshots::SnapshotChange::Kind::create, "a", {}}).ok());
   const Ino directory = *world.fixture.resolve("/d/e"), file = *world.fixture.resolve("/d/e/f");
-  const compare::Ask ask = compare::asking(world.fixture.fs());
+  const compare::Ask ask = test::asking(world.fixture.fs());
   const compare::Ask late = [&](const compare::Question& question) -> Result<compare::Answer> {
     if (question.kind == compare::Question::Kind::entries && question.from.ino == directory) return Errc::not_directory;
     return ask(question);

@@ -85,7 +85,7 @@ std::string check_inode(const WalkedInode* was, const WalkedInode* is, const Ino
 }
 
 std::string check_difference(World& world, Serial before, Serial after) {
-  const auto found = Difference::find(compare::asking(world.fixture.fs()), before, after);
+  const auto found = Difference::find(test::asking(world.fixture.fs()), before, after);
   if (!found.ok()) return found.error().message();
   const auto was = walk(world.fixture, before == compare::kNewest ? Serial() : before), is = walk(world.fixture, after);
   if (!was.ok() || !is.ok()) return (was.ok() ? is : was).error().message();
@@ -120,7 +120,7 @@ TEST(Differences, are_none_between_a_snapshot_and_itself) {
   ASSERT_TRUE(good(run_script(world.steps, script("create /f 0644; write /f 0 100000 1; keep a; keep b"))));
   const auto serials = kept_serials(world);
   for (const Serial after : serials) {
-    const auto found = Difference::find(compare::asking(world.fixture.fs()), serials.front(), after);
+    const auto found = Difference::find(test::asking(world.fixture.fs()), serials.front(), after);
     ASSERT_TRUE(found.ok()) << found.error().message();
     EXPECT_TRUE(found->inodes().empty());
   }
@@ -132,7 +132,7 @@ TEST(Differences, need_both_snapshots) {
   ASSERT_TRUE(good(run_script(world.steps, script("create /f 0644; keep a; keep b"))));
   const auto serials = kept_serials(world);
   ASSERT_TRUE(good(world.steps.run(step("drop a"))));
-  const auto found = Difference::find(compare::asking(world.fixture.fs()), serials[0], serials[1]);
+  const auto found = Difference::find(test::asking(world.fixture.fs()), serials[0], serials[1]);
   EXPECT_TRUE(found.fails_with(Errc::stale));
 }
 
@@ -145,7 +145,7 @@ TEST(Differences, tell_which_blocks_of_a_file) {
       "fallocate /f punch 1638400 8192; fallocate /f allocate 8192000 8192; keep b");
   const auto serials = kept_serials(world);
   const auto check = [&](const std::string& when) {
-    const auto found = Difference::find(compare::asking(world.fixture.fs()), serials[0], serials[1]);
+    const auto found = Difference::find(test::asking(world.fixture.fs()), serials[0], serials[1]);
     ASSERT_TRUE(found.ok()) << found.error().message();
     ASSERT_EQ(found->inodes().size(), 1U) << when;
     const auto& runs = found->inodes().begin()->second.runs;
@@ -206,7 +206,7 @@ TEST(Differences, may_be_of_any_size) {
   for (int i = 0; i < 1500; ++i) ASSERT_TRUE(world.fixture.make(fmt::format("/{}{}", std::string(100, 'n'), i), S_IFREG | 0644).ok());
   ASSERT_TRUE(world.fixture.snapshot({snapshots::SnapshotChange::Kind::create, "b", {}}).ok());
   unsigned answers = 0;
-  const compare::Ask ask = compare::asking(world.fixture.fs());
+  const compare::Ask ask = test::asking(world.fixture.fs());
   const auto serials = kept_serials(world);
   const auto found = Difference::find(
       [&](const compare::Question& question) {

@@ -1,4 +1,4 @@
-// What tools ask of a daemon, as messages (control/control.h).
+// Tools ask a daemon by messages (control/control.h).
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <linux/capability.h>
@@ -8,12 +8,12 @@
 #include <string>
 
 #include "base/json_text.h"
-#include "compare/answer.h"
 #include "control/control.h"
 #include "control/older.h"
 #include "control/requests.h"
 #include "fuse/protocol/privilege.h"
 #include "fuse/served_mount.h"
+#include "support/fs_fixture.h"
 
 namespace varve::fuse {
 namespace {
@@ -82,7 +82,7 @@ TEST_F(ControlTest, ALongAnswerComesInPieces) {
   EXPECT_EQ(error_, ENODATA) << "forgotten";
 }
 
-// What 0.1.0 asks by ioctls of its own (control/older.h). Status and scrub: server_test.cc.
+// Tools of 0.1.0 ask by ioctls of their own (control/older.h). server_test.cc has status and scrub.
 class OlderToolTest : public ControlTest {
  protected:
   void SetUp() override {
@@ -134,7 +134,7 @@ TEST_F(OlderToolTest, SnapshotsAreMadeHeldAndAskedAbout) {
   question.ino = kRootIno.v;
   const auto kept = asked(control::kKeptIoctl, question);
   EXPECT_EQ(error_, 0);
-  const auto direct = compare::asking(mount_.fs())({compare::Question::Kind::inode, {}, Serial{serial}, {kRootIno, {}, 0}});
+  const auto direct = test::asking(mount_.fs())({compare::Question::Kind::inode, {}, Serial{serial}, {kRootIno, {}, 0}});
   ASSERT_TRUE(direct.ok());
   EXPECT_EQ(std::string(kept.text, kept.bytes), std::string(reinterpret_cast<const char*>(direct->bytes.data()), direct->bytes.size()));
   asked(control::kKeptIoctl + 1, question);

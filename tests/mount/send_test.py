@@ -141,13 +141,18 @@ class Send(SendTest):
         self.assertRegex(self.receive().stdout, r"^one: was received before\ntwo: \d+ changes")
         self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
 
-    def test_into_a_directory_beside_others(self):
+    def two_states_and_a_target(self):
+        """Snapshots "one" and "two", and a directory of the other filesystem."""
         self.fill()
         self.snapshot("one")
         (self.dir / "d/later").write_text("later")
         self.snapshot("two")
         target = self.other.dir / "copies/here"
         target.mkdir(parents=True)
+        return target
+
+    def test_into_a_directory_beside_others(self):
+        target = self.two_states_and_a_target()
         self.send("one")
         self.receive(target)
         (self.other.dir / "copies/beside").write_text("is no business of it")
@@ -157,12 +162,7 @@ class Send(SendTest):
 
     def test_into_a_bind_mount_of_a_part(self):
         """Is it unchanged? That is asked of the directory that the mount shows, whatever its name is."""
-        self.fill()
-        self.snapshot("one")
-        (self.dir / "d/later").write_text("later")
-        self.snapshot("two")
-        real = self.other.dir / "copies/here"
-        real.mkdir(parents=True)
+        real = self.two_states_and_a_target()
         shown = self.image.folder / "x"
         shown.mkdir()
         command("mount", "--bind", real, shown)

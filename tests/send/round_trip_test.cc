@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "base/crc32c.h"
-#include "compare/answer.h"
 #include "compare/walked_state.h"
 #include "send/host_directory.h"
 #include "send/receiver.h"
@@ -48,7 +47,7 @@ send::Bytes without_xattrs(const send::Bytes& stream) {
 
 Result<send::Bytes> stream_between(FsFixture& fixture, Serial before, Serial after, send::Position position = {}) {
   send::Bytes bytes;
-  const compare::Ask ask = compare::asking(fixture.fs());
+  const compare::Ask ask = test::asking(fixture.fs());
   send::Begin begin{{"of a test", after.v, "after"}, {}};
   if (before) begin.base = send::State{"of a test", before.v, "before"};
   begin.position = position;
@@ -197,7 +196,7 @@ TEST(SendAndReceive, know_files_without_a_name_that_only_their_blocks_tell_of) {
   ASSERT_TRUE(good(run_script(world.steps, script("create /f 0644; create /g 0644; write /f 0 50000 1; write /g 0 50000 1; hold %1 /f; "
                                                   "unlink /f; keep one; write %1 0 20000 2; write /g 0 20000 2; keep two"))));
   const auto serials = kept_serials(world);
-  const auto difference = compare::Difference::find(compare::asking(world.fixture.fs()), serials[0], serials[1]);
+  const auto difference = compare::Difference::find(test::asking(world.fixture.fs()), serials[0], serials[1]);
   ASSERT_TRUE(difference.ok());
   for (const auto& [ino, change] : difference->inodes()) EXPECT_TRUE(!change.attributes_differ) << ino.v;
   HostDirectory host;

@@ -14,6 +14,8 @@
 #include "cleaner/file_source.h"
 #include "cleaner/mover.h"
 #include "cleaner/strategy.h"
+#include "compare/answer.h"
+#include "compare/change_scan.h"
 #include "device/io_context.h"
 #include "format/make.h"
 #include "fs/clean_job.h"
@@ -53,6 +55,14 @@ Status make_image(io::BlockDevice& device, const ImageParameters& parameters) {
   TRY(device.flush());
   for (const format::MadeNode& super : format::superblocks_of(made)) TRY(write_block(device, super.address, super.bytes));
   return device.flush();
+}
+
+compare::Ask asking(fs::Filesystem& filesystem) {
+  return [&filesystem](const compare::Question& question) -> Result<compare::Answer> {
+    fs::Operation operation(filesystem.engine(), {});
+    compare::Progress progress;
+    return fs::block_on(operation, [&] { return compare::answer(filesystem, operation, question, progress); });
+  };
 }
 
 bool is_superblock_write(const io::IoRequest& request) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "compare/question.h"
 #include "fs/filesystem.h"
 #include "io/block_device.h"
 #include "support/manual_clock.h"
@@ -28,6 +29,9 @@ struct ImageParameters {
 
 // mkfs onto a device.
 Status make_image(io::BlockDevice& device, const ImageParameters& parameters);
+
+// Questions about snapshots. It waits for the answer. The filesystem must outlive it.
+compare::Ask asking(fs::Filesystem& filesystem);
 
 // Wherever superblocks go.
 bool is_superblock_write(const io::IoRequest& request);

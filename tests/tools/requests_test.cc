@@ -1,4 +1,4 @@
-// What tools may ask (control/requests.h), of a filesystem in memory.
+// Asks a filesystem in memory all that tools may ask (control/requests.h).
 #include <gmock/gmock.h>
 
 #include <string>
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "compare/answer.h"
 #include "control/requests.h"
 #include "fs/filesystem.h"
 #include "io/mem_device.h"
@@ -59,7 +58,7 @@ TEST_F(RequestsTest, QuestionsAboutSnapshotsComeBackAsTheyWere) {
   ASSERT_TRUE(ask("snapshot_create", {{"name", "one"}}).ok());
   const Serial serial{ask("snapshot_list")->json["snapshots"][0]["serial"].get<std::uint64_t>()};
   const compare::Question question{compare::Question::Kind::inode, {}, serial, {kRootIno, format::kMinKey.kind, 0}};
-  const auto direct = compare::asking(fixture_.fs())(question);
+  const auto direct = test::asking(fixture_.fs())(question);
   ASSERT_TRUE(direct.ok()) << direct.error().message();
   const auto asked = answer(fixture_.fs(), *request_from(*to_text(to_request(question))));
   ASSERT_TRUE(asked.ok()) << asked.error().message();

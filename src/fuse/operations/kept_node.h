@@ -15,7 +15,7 @@ struct KeptNode {
 
   // A bit that says so, 28 of the checkpoint's number, 35 of the inode's. Without: one of both is larger.
   static constexpr unsigned kSerialBits = 28, kInoBits = 35;
-  static constexpr std::uint64_t kMark = 1ULL << 63;
+  static constexpr std::uint64_t kMark = kInSnapshots;
 
   std::optional<Ino> encode() const {
     if (snapshot.v >> kSerialBits || ino.v >> kInoBits) return std::nullopt;
@@ -30,6 +30,6 @@ struct KeptNode {
 
 inline constexpr Ino kSnapshotsFolder{KeptNode::kMark};
 
-inline bool is_kept(Ino node) { return (node.v & KeptNode::kMark) != 0; }
+inline bool is_kept(Ino node) { return is_in_snapshots(node.v); }
 
 }  // namespace varve::fuse

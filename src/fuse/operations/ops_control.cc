@@ -1,7 +1,6 @@
-// What tools ask of the daemon.
+// Serves the requests of tools.
 #include <fmt/format.h>
 
-#include <array>
 #include <cstring>
 #include <utility>
 
@@ -18,6 +17,10 @@ namespace varve::fuse {
 namespace {
 
 using control::Answer;
+
+bool has_right(Request& r, control::Right right) {
+  return right == control::Right::anyone || (Session::may_control(r.header()) && (right != control::Right::root || r.caller().uid == 0));
+}
 
 // Errc::in_use: its readers would lose it. Looks at mounts before each change of a name (snapshot_mounts.h).
 Status check_unused(Request& r, const control::Request& asked) {
@@ -39,7 +42,7 @@ void add_places(Request& r, Json& state) {
       if (one["serial"] == mounted.snapshot.v) one["mounted_at"].push_back(mounted.directory);
 }
 
-// What finds the names of damaged files in snapshots: the folder, and the numbers that inodes have there.
+// A tool finds the names of damaged files in snapshots by the folder, and by the numbers that inodes have there.
 void add_shown(Request& r, Json& report) {
   const std::string& folder = r.session().settings().snapshots_dir;
   for (auto& finding : report["findings"]) {
@@ -72,7 +75,7 @@ Status begin(Request& r, const control::Request& asked, const Respond& respond) 
                    });
   };
   if (!makes) return serve(), Status();
-  // What was written belongs to it, also what only the kernel has so far.
+  // All that was written belongs to it, also data that only the kernel has so far.
   const SessionSettings& settings = r.session().settings();
   r.session().flusher().flush_all(settings.mount_point, settings.wishes.max_background, [&r, serve] { r.post(serve); });
   return {};
@@ -96,10 +99,8 @@ void reply_answer(Request& r, const std::string& ask, const Result<Answer>& answ
 }  // namespace
 
 Status may_ask(Request& r, std::string_view ask) {
-  const control::Right right = TRY(control::find_command(ask))->right;
-  const bool may = right == control::Right::anyone ||
-                   (Session::may_control(r.header()) && (right != control::Right::root || r.caller().uid == 0));
-  return may ? Status() : Error(Errc::not_permitted, "this is only for root (with CAP_SYS_ADMIN) and the user who mounted it");
+  if (has_right(r, TRY(control::find_command(ask))->right)) return {};
+  return Error(Errc::not_permitted, "this is only for root (with CAP_SYS_ADMIN) and the user who mounted it");
 }
 
 void serve_control(Request& r, const control::Request& asked, const Respond& respond) {
@@ -112,7 +113,7 @@ Status control_message(Request& r) {
   std::memcpy(&message, bytes.data(), bytes.size());
   if (message.document) {
     const auto piece = TRY(r.session().status_pages().piece(message.document, message.offset, sizeof message.room));
-    if (piece.right != control::Right::anyone && !Session::may_control(r.header())) return Errc::not_permitted;
+    if (!has_right(r, piece.right)) return Errc::not_permitted;
     return reply_piece(r, piece, 0), Status();
   }
   if (message.total > sizeof message.room) return Errc::invalid;

@@ -117,7 +117,7 @@ Status set_xflags(Request& r) {
 
 Status get_label(Request& r) {
   char label[FSLABEL_MAX] = {};
-  const std::string text = r.fs().status().label;
+  const std::string text = r.fs().label();
   std::memcpy(label, text.data(), std::min(text.size(), sizeof label - 1));
   reply_ioctl_struct(r, label);
   return {};

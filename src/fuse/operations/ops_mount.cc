@@ -1,4 +1,3 @@
-
 #include "base/logging.h"
 #include "format/layout.h"
 #include "fuse/operations/operations.h"

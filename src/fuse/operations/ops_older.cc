@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <utility>
 
 #include "base/json_text.h"
 #include "control/older.h"
@@ -56,7 +55,7 @@ Status document(Request& r, const char* ask) {
   return {};
 }
 
-// What is answered with success or a number of errno.
+// Answers with success or a number of errno.
 Status plain(Request& r, const control::Request& asked) {
   serve_control(r, asked, [&r](const Result<Answer>& answer) { answer.ok() ? reply_ioctl(r, {}) : r.reply_error(answer.error()); });
   return {};

@@ -5,7 +5,6 @@
 #include <fstream>
 #include <optional>
 #include <ostream>
-#include <utility>
 
 #include "base/buffer.h"
 #include "base/json_text.h"
@@ -50,8 +49,8 @@ bool is_image(const std::filesystem::path& path) {
   return file.good() && !format::decode_superblock(block.span()).fails_with(Errc::not_varve);  // it may be torn
 }
 
-// Where the filesystem is mounted that holds this file or directory; none for a mount point itself, for what is not on Varve, and for
-// images that lie on one.
+// The place where the filesystem is mounted that holds this file or directory. A mount point itself has none. Neither has a path that is
+// not on Varve, or an image that lies on one.
 std::optional<std::string> mount_that_holds(const std::string& path) {
   std::error_code error;
   const std::filesystem::path whole = std::filesystem::canonical(path, error);

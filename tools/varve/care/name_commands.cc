@@ -54,12 +54,12 @@ std::string random_uuid() {
 constexpr auto kLook = std::chrono::milliseconds(20);
 constexpr int kLooks = 3000;  // a minute: a checkpoint of a full memory on a slow card takes some seconds
 
-// Of an image as a mount would do it: after a recovery, where one is due, with a checkpoint. So a crash leaves the old name or the new one.
-// The next checkpoint has it in its trees and superblocks; `serial` tells the newest one that is settled.
-Status change(const std::string& path, const Name& name, const std::string& value) {
+// An image is changed as by a mount: after a recovery, where one is due, with a checkpoint. A crash leaves the old name or the new one.
+// The next checkpoint has it in its trees and superblocks; log.serial tells the newest one that is settled.
+Status change(const control::Place& place, const std::string& path, const Name& name, const std::string& value) {
   format::Superblock trial;
   TRY(name.set(trial, value));  // before anything is opened for writing
-  Volume volume = TRY(Volume::open(path, fmt::format("varve {}", name.key), Volume::Use::changes));
+  Volume volume = TRY(Volume::open(place, fmt::format("varve {}", name.key), Volume::Use::changes));
   const std::uint64_t before = control::number_of(TRY(volume.status()), "log.serial");
   TRY(volume.tune(fmt::format("{}={}", name.key, value)));
   for (int looks = 0; looks < kLooks; ++looks) {
@@ -79,7 +79,7 @@ void tell_name(const Name& name, const std::string& value, bool json, IoLayer& i
 Status run_name(const Name& name, const std::string& path, const std::optional<std::string>& value, bool json, IoLayer& io) {
   const control::Place place = TRY(control::find_place(path));
   if (value) {
-    TRY(change(path, name, *value));
+    TRY(change(place, path, name, *value));
     if (json) tell_name(name, *value, json, io);
     return {};
   }

@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <ostream>
-#include <utility>
 
 #include "base/json_text.h"
 #include "control/place.h"
@@ -111,9 +110,10 @@ Status check_new_size(const ResizeArguments& arguments) {
 
 Status resize(const ResizeArguments& arguments, IoLayer& io) {
   TRY(check_new_size(arguments));
-  if (arguments.cancel && !TRY(control::find_place(arguments.path)).is_mounted())
+  const control::Place place = TRY(control::find_place(arguments.path));
+  if (arguments.cancel && !place.is_mounted())
     return Error(Errc::invalid, fmt::format("{}: is not mounted: only what a mount does can be cancelled", arguments.path));
-  Volume volume = TRY(Volume::open(arguments.path, "varve resize", arguments.minimum ? Volume::Use::looks : Volume::Use::changes));
+  Volume volume = TRY(Volume::open(place, "varve resize", arguments.minimum ? Volume::Use::looks : Volume::Use::changes));
   if (arguments.minimum) {
     TRY(tell_minimum(volume, arguments, io));
     return volume.close();

@@ -338,6 +338,7 @@ std::vector<Finding> check_storage(const control::Place& place) {
       place.is_mounted() ? ImageReader::open_beside_mount(place.source) : ImageReader::open(place.source);
   if (image.fails_with(Errc::not_varve) || image.fails_with(Errc::invalid))  // what it is lies on is of no interest then
     return {{Grade::broken, "image", image.error().message(), "check the name; where there was a Varve filesystem, fsck.varve --search"}};
+  const std::uint64_t missing = image.ok() ? missing_bytes(place, image->super().device_blocks) : 0;
   if (image.fails_with(Errc::in_use)) {
     found.push_back({Grade::note, "image", image.error().message(), "so it was not looked at"});
   } else if (image.fails_with(Errc::access) || image.fails_with(Errc::not_permitted)) {
@@ -348,7 +349,7 @@ std::vector<Finding> check_storage(const control::Place& place) {
   } else {
     const format::Superblock& super = image->super();
     check_errors(place, super, found);
-    if (const auto missing = missing_bytes(place, super.device_blocks))
+    if (missing)
       found.push_back({Grade::broken, "image",
                        fmt::format("{} shorter than the filesystem: it was cut off while mounted", size_text(missing)),
                        "what lay there is lost: copy what can be read (cp, varve send), umount it, fsck.varve -n"});
@@ -359,8 +360,7 @@ std::vector<Finding> check_storage(const control::Place& place) {
       found.push_back({Grade::note, "image", "not unmounted cleanly",
                        "the next mount recovers it; nothing that was synced is lost"});
   }
-  const bool is_cut = image.ok() && missing_bytes(place, image->super().device_blocks) > 0;
-  if (S_ISREG(status.st_mode) && !is_cut) check_host(place.source, status, is_read_only(place), found);
+  if (S_ISREG(status.st_mode) && !missing) check_host(place.source, status, is_read_only(place), found);
   check_queue(S_ISBLK(status.st_mode) ? status.st_rdev : status.st_dev, found);
   return found;
 }

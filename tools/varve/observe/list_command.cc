@@ -28,10 +28,8 @@ struct Shown {
 std::vector<Mount> mounts_to_show() {
   std::vector<Mount> found;
   for (control::MountEntry& entry : control::varve_mounts()) found.push_back(std::move(entry));
-  for (Mount& mount : mounts()) {
-    const bool is_varve = mount.type == "fuse.varve" || mount.type == "fuseblk.varve";
-    if (is_varve && std::ranges::find(found, mount.device, &Mount::device) == found.end()) found.push_back(std::move(mount));
-  }
+  for (Mount& mount : mounts())
+    if (mount.is_varve() && std::ranges::find(found, mount.device, &Mount::device) == found.end()) found.push_back(std::move(mount));
   return found;
 }
 

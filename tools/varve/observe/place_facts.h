@@ -15,9 +15,9 @@ std::uint64_t length_of(const std::string& path);
 
 // Returns how many bytes of the device or image behind the filesystem are unused, of which `varve resize` could make segments. 0: none, or
 // that cannot be known from here, as of a server's disk.
-// By how much the image or device is shorter than the filesystem that it is mounted with: somebody has cut it off.
-std::uint64_t missing_bytes(const control::Place& place, std::uint64_t device_blocks);
 std::uint64_t unused_bytes(const control::Place& place, std::uint64_t device_blocks, std::uint64_t segment_blocks);
+// Returns by how much the image is shorter than the filesystem that it is mounted with: somebody has cut it off.
+std::uint64_t missing_bytes(const control::Place& place, std::uint64_t device_blocks);
 
 // Into the status of what is not mounted here: who may have it elsewhere.
 void add_presence(Json& status, control::Presence presence, const std::string& holder);

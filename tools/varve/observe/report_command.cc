@@ -43,7 +43,7 @@ Result<ReportFacts> collect(const control::Place& place, bool json, IoLayer& io)
   }
   add_place_facts(facts.status, place);
   Steps steps(io, !json);
-  const ViewedPlace viewed{place.source, place.is_mounted() ? place.directory : ""};
+  const ViewedPlace viewed{place.source, place.directory};
   auto map = read_device_map(viewed, {.cells = kCells, .owners = true, .advance = showing(steps)});
   steps.wipe();
   if (map.fails_with(Errc::interrupted)) return map.error();

@@ -198,9 +198,8 @@ std::string protection_text(const Json& protection) {
 }
 
 std::string head_text(const Json& status) {
-  const auto uptime = status.find("uptime_seconds");
   return "Varve filesystem\n" + lines_of(status, "") + line("Damage", damage_text(status)) +
-         (uptime == status.end() ? "" : line("Mounted for", duration_text(uptime->get<std::uint64_t>())));
+         line("Mounted for", value_text(status, *control::FieldPath("uptime_seconds")));
 }
 
 // Used segments by how full they are: a bar for each 5 %.

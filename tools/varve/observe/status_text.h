@@ -15,7 +15,7 @@ std::string outage_text(const Json& status);
 std::string host_text(const Json& status);
 std::string status_text(const Json& status);
 std::string size_text(std::uint64_t bytes);  // "1.5 GiB"
-// Of seconds since 1970: "2026-11-26 14:00:00 +0000".
+// Seconds since 1970 become "2026-11-26 14:00:00 +0000".
 std::string local_time_text(std::int64_t seconds, const char* form = "%Y-%m-%d %H:%M:%S %z");
 
 }  // namespace varve::tool

@@ -121,9 +121,9 @@ std::string text_of(const Made& made, const ImageArguments& arguments, std::uint
 }
 
 Status image(const ImageArguments& arguments, IoLayer& io) {
-  const ViewedPlace place = TRY(viewed_place(arguments.path, io, false));
   if (arguments.file == "-")
     return Error(Errc::invalid, "-: an image has holes, which a pipe cannot have: name a file (./- where it is to be called so)");
+  const ViewedPlace place = TRY(viewed_place(arguments.path, io, false));
   NewImage target = TRY(NewImage::create(arguments.file));
   Steps steps(io, true, "the file that was begun is removed");
   const Made made = TRY(make(place, arguments, target, steps));

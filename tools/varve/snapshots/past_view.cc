@@ -9,6 +9,7 @@
 #include "base/counted.h"
 #include "base/errc.h"
 #include "base/utf8.h"
+#include "control/status_fields.h"
 #include "send/host_file.h"
 #include "varve/volume/volume.h"
 
@@ -36,10 +37,9 @@ std::string path_below(const std::string& directory, const std::string& inside) 
 }
 
 // The daemon shows none: asked to, or since the mount shows the past itself.
-Error shows_none(const std::string& whole, const Json& mount) {
-  const bool is_past = ("," + mount.value("options", "")).find(",snapshot=") != std::string::npos;
-  const char* const advice = is_past ? "it is one itself: ask where the filesystem in use is mounted"
-                                     : "mount it without snapshots_dir=none";
+Error shows_none(const std::string& whole, const Json& status) {
+  const char* const advice = control::words_of(status, "snapshot").empty() ? "mount it without snapshots_dir=none"
+                                                                           : "it is one itself: ask where the filesystem in use is mounted";
   return {Errc::unsupported, fmt::format("{}: this mount shows no snapshots: {}", whole, advice)};
 }
 
@@ -48,16 +48,16 @@ Error shows_none(const std::string& whole, const Json& mount) {
 Status PastView::open_folder(const std::string& whole) {
   Volume client = TRY(Volume::of_mount(whole));
   snapshots_ = all_snapshots(TRY(client.snapshots()));
-  const Json mount = TRY(client.status())["mount"];
-  const std::string name = mount.value("snapshots_dir", "");
-  if (name.empty()) return shows_none(whole, mount);
+  const Json told = TRY(client.status());
+  const std::string name = control::words_of(told, "mount.snapshots_dir");
+  if (name.empty()) return shows_none(whole, told);
   folder_ = path_below(whole, "/" + name);
   root_ = Descriptor(::open(whole.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   kept_ = Descriptor(::open(folder_.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!root_) return cannot_see(whole);
   if (!kept_ || ::fstat(kept_.get(), &status) != 0) return cannot_see(folder_);
-  if (control::is_in_snapshots(status.st_ino)) return {};
+  if (is_in_snapshots(status.st_ino)) return {};
   return Error(Errc::unsupported, fmt::format("{}: a file or folder that is really there has the name of the folder of snapshots, so that "
                                               "these cannot be seen: mount with snapshots_dir=NAME", printable(folder_)));
 }
@@ -112,14 +112,13 @@ Found PastView::status_in(const ChosenSnapshot& snapshot) const {
 void Unseen::add(const ChosenSnapshot& snapshot, const Error& why) {
   all_.push_back({{"snapshot", snapshot.name}, {"error", why.message()}});
   last_ = why;
-  name_ = snapshot.name;
 }
 
 Status Unseen::status(const std::string& place) const {
   if (!last_) return {};
   const std::string more = all_.size() == 1 ? "" : fmt::format(" (and in {} more)", all_.size() - 1);
-  return Error(last_->code(), fmt::format("{}: cannot be looked at in the snapshot '{}'{}: {}", printable(place), name_, more,
-                                          last_->message()));
+  return Error(last_->code(), fmt::format("{}: cannot be looked at in the snapshot '{}'{}: {}", printable(place),
+                                          all_.back().value("snapshot", ""), more, last_->message()));
 }
 
 Status look_on(Steps& steps, std::size_t looked, std::size_t all) {

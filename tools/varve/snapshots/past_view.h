@@ -21,8 +21,8 @@ class PastView {
  public:
   enum class Kind : std::uint8_t { any, directory };
 
-  // Where a link stands now, the snapshots may have a directory: that is meant if one of them has it. Of `directory` a link at the end is
-  // followed otherwise. Errc::unsupported: the folder of snapshots cannot be seen here.
+  // If a link stands there now and a snapshot has a directory in its place, the directory is meant. Otherwise Kind::directory follows a
+  // link at the end. Errc::unsupported: the folder of snapshots cannot be seen here.
   static Result<PastView> open(const std::string& path, Kind kind = Kind::any);
 
   const std::string& place() const { return place_; }                          // as it is now
@@ -58,7 +58,6 @@ class Unseen {
  private:
   Json all_ = Json::array();
   std::optional<Error> last_;
-  std::string name_;
 };
 
 // Before each of `all` snapshots is looked into.

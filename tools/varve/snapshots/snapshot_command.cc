@@ -67,7 +67,7 @@ Result<Volume> open_volume(const std::string& path, Volume::Use use) { return Vo
 
 // Would it go well? Of a filesystem that is not mounted, which is not opened for writing only to be told no.
 Status foresee(const std::string& path, const std::vector<SnapshotChange>& changes) {
-  Volume image = TRY(open_volume(path, Volume::Use::looks));
+  Volume image = TRY(Volume::of_image(path, "varve snapshot", Volume::Use::looks));
   const auto state = image.snapshots();
   TRY(image.close());
   if (!state.ok()) return state.error();
@@ -90,7 +90,7 @@ Status change(const std::string& path, const std::vector<SnapshotChange>& change
     if (one.kind == SnapshotChange::Kind::create && format::is_passing_name(one.name)) TRY(format::check_snapshot_name(one.name));
   const control::Place place = TRY(control::find_place(path));
   if (!place.is_mounted() && !place.is_dead) TRY(foresee(place.source, changes));
-  Volume volume = TRY(open_volume(path, Volume::Use::changes));
+  Volume volume = TRY(Volume::open(place, "varve snapshot", Volume::Use::changes));
   std::optional<KernelWait> wait;
   if (volume.is_mounted())
     wait.emplace(io, KernelWait::Words{"waiting for a checkpoint", std::string(kMountGoesOn) + "; varve snapshot list shows it", json});

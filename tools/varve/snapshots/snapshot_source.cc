@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "control/place.h"
+#include "control/status_fields.h"
 #include "format/snapshot.h"
 #include "varve/snapshots/snapshot_choice.h"
 
@@ -38,9 +39,10 @@ Error explained(const Error& why) {
 }
 
 // A mount that writes nothing makes no snapshots. Unless it shows the past it shows what the image has, which can be read beside it.
-bool shows_the_image(const Json& mount) {
-  const std::string options = "," + mount.value("options", "") + ",";
-  return mount.value("read_only", false) && options.find(",snapshot=") == options.npos && options.find(",norecovery,") == options.npos;
+bool shows_the_image(const Json& status) {
+  const std::string options = "," + control::words_of(status, "mount.options") + ",";
+  return control::flag_of(status, "mount.read_only") && control::words_of(status, "snapshot").empty() &&
+         options.find(",norecovery,") == options.npos;
 }
 
 }  // namespace
@@ -73,15 +75,15 @@ Result<std::unique_ptr<SnapshotSource>> SnapshotSource::open(const std::string& 
   if (place.is_dead) return control::daemon_gone(place);
   if (place.is_mounted()) {
     Volume mount = TRY(Volume::of_mount(place.directory));
-    if (!wants_now || !shows_the_image(TRY(mount.status())["mount"])) return of(std::move(mount));
+    if (!wants_now || !shows_the_image(TRY(mount.status()))) return of(std::move(mount));
   }
   spdlog::set_level(spdlog::level::off);  // the output is for what was asked; errors come back by themselves
   return of(TRY(Volume::of_image(place.source, "varve", use)));
 }
 
 SnapshotSource::SnapshotSource(Volume volume, std::string place)
-    : volume_(std::move(volume)), place_(std::move(place)), ask_([this](const auto& question) { return volume_.compare(question); }),
-      reader_(any_number()) {}
+    : volume_(std::move(volume)), place_(volume_.is_mounted() ? std::move(place) : volume_.name()),
+      ask_([this](const auto& question) { return volume_.compare(question); }), reader_(any_number()) {}
 
 SnapshotSource::~SnapshotSource() {
   if (volume_.is_mounted()) (void)close();
@@ -91,27 +93,19 @@ Result<std::string> SnapshotSource::uuid() { return TRY(volume_.status()).value(
 
 Result<Serial> SnapshotSource::serial_of(const std::string& name) {
   if (const auto found = TRY(volume_.find_snapshot(name))) return *found;
-  return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}': see varve snapshot list",
-                                            volume_.is_mounted() ? place_ : volume_.name(), name));
+  return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}': see varve snapshot list", place_, name));
 }
 
-Result<Json> SnapshotSource::find(Serial serial) {
-  const auto state = TRY(volume_.snapshots());
-  for (const auto& one : state.value("snapshots", Json::array()))
-    if (one.value("serial", std::uint64_t{0}) == serial.v) return one;
-  return Json();
-}
-
-Result<bool> SnapshotSource::has(Serial serial) { return !TRY(find(serial)).is_null(); }
+Result<bool> SnapshotSource::has(Serial serial) { return !TRY(volume_.find_snapshot(serial)).is_null(); }
 
 Result<std::uint64_t> SnapshotSource::data_bytes(Serial serial) {
-  const Json found = TRY(find(serial));
+  const Json found = TRY(volume_.find_snapshot(serial));
   return found.is_null() ? 0 : found.value("data_bytes", std::uint64_t{0});
 }
 
 Status SnapshotSource::hold(Serial serial) {
   if (!volume_.is_mounted()) return {};
-  const Json found = TRY(find(serial));
+  const Json found = TRY(volume_.find_snapshot(serial));
   if (found.is_null() || !found.value("automatic", false)) return {};
   TRY(volume_.hold_snapshot(serial, reader_, kHoldSeconds));
   held_.push_back(serial);

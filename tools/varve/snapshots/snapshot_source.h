@@ -43,11 +43,10 @@ class SnapshotSource {
 
  private:
   SnapshotSource(Volume volume, std::string place);
-  Result<Json> find(Serial serial);  // null: there is none
   Status change_now(snapshots::SnapshotChange::Kind kind);
 
   Volume volume_;
-  const std::string place_;  // as the user named it
+  const std::string place_;  // for messages: of a mount as the user named it
   const compare::Ask ask_;
   const std::uint64_t reader_;
   std::string now_;  // name of the snapshot that goes again

@@ -50,7 +50,7 @@ Result<std::vector<std::string>> names_in(const std::string& directory) {
   return Error(errc_from_errno(failure.value()), fmt::format("{}: {}", printable(directory), failure.message()));
 }
 
-// What a directory has lost.
+// Names that a directory has lost.
 struct Loss {
   std::vector<Gone> gone;
   Unseen unseen;

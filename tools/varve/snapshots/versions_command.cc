@@ -11,7 +11,6 @@
 #include <tuple>
 #include <vector>
 
-#include "base/counted.h"
 #include "base/json_text.h"
 #include "base/utf8.h"
 #include "varve/command.h"

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 namespace varve::tool {
 
 namespace {

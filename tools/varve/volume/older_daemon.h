@@ -8,7 +8,7 @@
 
 namespace varve::tool {
 
-// What errno says of an ioctl about `what`: that it is no filesystem of Varve, for one.
+// Puts errno of an ioctl about `what` into words: this is no filesystem of Varve, for one.
 Error refused(int error, const std::string& what);
 
 // `error`: of the request of today.

@@ -35,19 +35,16 @@ Result<Serial> find_one(const control::Place& running, const std::string& snapsh
 // It may have gone before the daemon saw that it is mounted.
 Status check_is_held(const control::Place& running, Serial snapshot, const std::string& point, std::ostream& err) {
   Volume client = TRY(Volume::of_mount(running.directory));
-  const auto state = TRY(client.snapshots());
-  for (const auto& one : state["snapshots"]) {
-    if (one.value("serial", std::uint64_t{0}) != snapshot.v) continue;
-    const auto places = one.value("mounted_at", Json::array());
-    const auto is_here = [&](const Json& place) { return json_text(place) == json_text(point); };
-    if (!std::ranges::any_of(places, is_here))
-      err << fmt::format("varve: {}: the daemon runs in another mount namespace, so that the snapshot can be deleted while it is mounted "
-                         "here\n", point);
-    else if (one.value("automatic", false))
-      err << fmt::format("varve: {}: an automatic snapshot: it stays while it is mounted, but goes if its room is needed\n", point);
-    return {};
-  }
-  return Error(Errc::not_found, fmt::format("{}: the snapshot was deleted meanwhile", running.source));
+  const Json one = TRY(client.find_snapshot(snapshot));
+  if (one.is_null()) return Error(Errc::not_found, fmt::format("{}: the snapshot was deleted meanwhile", running.source));
+  const auto places = one.value("mounted_at", Json::array());
+  const auto is_here = [&](const Json& place) { return json_text(place) == json_text(point); };
+  if (!std::ranges::any_of(places, is_here))
+    err << fmt::format("varve: {}: the daemon runs in another mount namespace, so that the snapshot can be deleted while it is mounted "
+                       "here\n", point);
+  else if (one.value("automatic", false))
+    err << fmt::format("varve: {}: an automatic snapshot: it stays while it is mounted, but goes if its room is needed\n", point);
+  return {};
 }
 
 struct Ban {

@@ -14,7 +14,6 @@
 #include "base/utf8.h"
 #include "control/control.h"
 #include "control/patience.h"
-#include "control/place.h"
 #include "format/snapshot.h"
 #include "fs/filesystem.h"
 #include "io/overlay_device.h"
@@ -34,7 +33,7 @@ Result<Descriptor> open_directory(const std::string& directory) {
   return Error(errc_from_errno(errno), fmt::format("{}: {}", directory, errno_text()));
 }
 
-// What anyone may ask is answered at once, unless the daemon is stopped. Other requests may take their time.
+// A request that anyone may make is answered at once, unless the daemon is stopped. Others may take their time.
 std::optional<control::Patience> patience_for(const control::Request& request, const std::string& directory) {
   const auto command = control::find_command(request.ask);
   if (!command.ok() || (*command)->right != control::Right::anyone) return std::nullopt;
@@ -134,7 +133,10 @@ class ImageSide final : public Volume::Side {
 }  // namespace
 
 Result<Volume> Volume::open(const std::string& path, const std::string& program, Use use) {
-  const control::Place place = TRY(control::find_place(path));
+  return open(TRY(control::find_place(path)), program, use);
+}
+
+Result<Volume> Volume::open(const control::Place& place, const std::string& program, Use use) {
   if (place.is_dead) return control::daemon_gone(place);
   if (place.is_mounted()) return Volume(std::make_unique<MountSide>(place.directory), place.directory, true);
   return of_image(place.source, program, use);
@@ -171,6 +173,13 @@ Result<std::optional<Serial>> Volume::find_snapshot(const std::string& name) {
   for (const auto& one : state.value("snapshots", Json::array()))
     if (one.value("name", "") == name) return std::optional(Serial{one.value("serial", std::uint64_t{0})});
   return std::optional<Serial>();
+}
+
+Result<Json> Volume::find_snapshot(Serial serial) {
+  const auto state = TRY(snapshots());
+  for (const auto& one : state.value("snapshots", Json::array()))
+    if (one.value("serial", std::uint64_t{0}) == serial.v) return one;
+  return Json();
 }
 
 Status Volume::change_snapshot(const snapshots::SnapshotChange& change) {

@@ -9,6 +9,7 @@
 #include "base/json_text.h"
 #include "base/result.h"
 #include "compare/question.h"
+#include "control/place.h"
 #include "control/requests.h"
 #include "snapshots/snapshot_change.h"
 
@@ -21,10 +22,11 @@ class Volume {
     changes,
     trial,    // changes, which a device in memory takes
   };
-  // What the user names: any place where it is mounted, or a device or image, which this program mounts for itself. It has the lease then,
+  // `path`: any place where it is mounted, or a device or image, which this program mounts for itself. It has the lease then,
   // in the name of `program`, as "varve resize". A mount is opened anew for each question, which must not keep it busy.
   // Errc::in_use: somebody else has the image.
   static Result<Volume> open(const std::string& path, const std::string& program, Use use);
+  static Result<Volume> open(const control::Place& place, const std::string& program, Use use);  // the same, found already
   static Result<Volume> of_image(const std::string& device, const std::string& program, Use use);
   // Any directory of a mount, which is busy for as long as this lives. Errc::io: its daemon is gone.
   static Result<Volume> of_mount(const std::string& directory);
@@ -42,13 +44,14 @@ class Volume {
   Result<Json> status() { return ask("status"); }
   Result<Json> snapshots() { return ask("snapshot_list"); }
   Result<std::optional<Serial>> find_snapshot(const std::string& name);
+  Result<Json> find_snapshot(Serial serial);  // as in snapshots(); null: there is none
   Status change_snapshot(const snapshots::SnapshotChange& change);
   Status hold_snapshot(Serial snapshot, std::uint64_t reader, std::uint64_t seconds);  // Errc::stale: it has gone; Errc::no_space
   Result<compare::Answer> compare(const compare::Question& question);
   Result<Ino> find(const std::string& path) { return side_->find(path); }  // a file or directory; of an image: a path in it
   Status checkpoint() { return tell("checkpoint"); }  // returns when it is settled
   Status tune(const std::string& setting);            // "name=value"
-  // Of a mount: how many bytes of this range of the device were trimmed. These are whole segments that are free within it.
+  // Trims whole segments of a mount that are free within this range of the device. Returns how many bytes they have.
   Result<std::uint64_t> trim(std::uint64_t start, std::uint64_t length);
 
   class Side {
