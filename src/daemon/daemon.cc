@@ -241,10 +241,17 @@ End wait_for_end(Mount& mount, const MountOptions& options, Lifetime& lifetime) 
   }
 }
 
-// In 0.1.0 that folder had another name.
+// In 0.1.0 that folder had another name. What users have of this name comes first.
 void tell_snapshots(const Mount& mount) {
   const fuse::SessionSettings& settings = mount.session->settings();
   if (settings.snapshots_dir.empty() || !fs::snapshot_news(*mount.fs).newest) return;
+  fs::Operation operation(mount.fs->engine(), {});
+  const auto found = mount.fs->lookup(operation, kRootIno, settings.snapshots_dir);
+  if (found.ok()) {
+    mount.fs->forget(found->ino, 1);
+    return log_warn("no snapshots are shown: {}/{} is really there; snapshots_dir=NAME gives their folder another name",
+                    settings.mount_point, settings.snapshots_dir);
+  }
   log_info("snapshots are shown in {}/{} (snapshots_dir=NAME gives that folder another name; in 0.1.0 it was .snapshots)",
                settings.mount_point, settings.snapshots_dir);
 }

@@ -130,7 +130,7 @@ Result<bool> Restorer::has(const std::string& path) {
   return way.ok() ? Result<bool>(true) : Result<bool>(way.error());
 }
 
-// A directory on the way that has gone comes back, with nothing else that it had.
+// A directory on the way that has gone comes back, with nothing else that it had. What was not asked for replaces nothing.
 Result<Restorer::Entry> Restorer::walk_to(const std::string& path) {
   const std::vector<Entry> way = TRY(way_to(path));
   std::string at = "/";
@@ -145,10 +145,10 @@ Status Restorer::bring_back(const std::string& path, const Entry& directory) {
   const Here siblings = TRY(here(parent_of(path)));
   const auto now = siblings.find(directory.name);
   if (now != siblings.end() && now->second.type == DT_DIR) return {};
-  if (now != siblings.end() && options_.only_missing)
+  if (now != siblings.end())
     return Error(Errc::exists, fmt::format("{}: {} has the place of this directory: move it away first", printable(path),
                                            name_of_type(now->second.type)));
-  TRY(enter(path, now != siblings.end() ? &now->second : nullptr));
+  TRY(enter(path, nullptr));
   return options_.only_says ? Status() : finish(path, TRY(kept_directory(directory.ino)));
 }
 

@@ -26,7 +26,7 @@ namespace varve::send {
 struct RestoreOptions {
   bool removes = false;    // what is new since
   bool only_says = false;  // changes nothing
-  bool only_missing = false;  // nothing where the path is there, or where something else than a directory stands above it
+  bool only_missing = false;  // nothing where the path is there
 };
 
 struct NotRestored {

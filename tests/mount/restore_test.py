@@ -333,9 +333,20 @@ class Restore(RestoreTest):
         os.symlink("e", self.dir / "d")
         self.assertIn("/d/none: the snapshot does not have it", self.restore(self.dir / "d/none", expect=1).stderr)
         self.assertTrue((self.dir / "d").is_symlink())
-        self.assertIn("replaced  /d/\n", self.restore(self.dir / "d/sub/f").stdout)
-        self.assertFalse((self.dir / "d").is_symlink())
-        self.assertEqual((self.dir / "d/sub/f").read_text(), "one")
+        self.assertIn("/d: a symbolic link has the place of this directory: move it away first",
+                      self.restore(self.dir / "d/sub/f", expect=1).stderr)
+        self.assertTrue((self.dir / "d").is_symlink())
+
+    def test_what_was_not_asked_for_replaces_nothing(self):
+        (self.dir / "d").mkdir()
+        (self.dir / "d/f").write_text("one")
+        varve("snapshot", "create", self.dir, "one")
+        shutil.rmtree(self.dir / "d")
+        (self.dir / "d").write_text("mine")
+        self.assertIn("/d: a file has the place of this directory: move it away first", self.restore(self.dir / "d/f", expect=1).stderr)
+        self.assertEqual((self.dir / "d").read_text(), "mine")
+        self.assertIn("replaced  /d/\n", self.restore(self.dir / "d").stdout)
+        self.assertEqual((self.dir / "d/f").read_text(), "one")
 
     def test_damage_is_named(self):
         """Of the snapshot alone, in a file, for restore and for send."""

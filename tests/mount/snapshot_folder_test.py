@@ -86,13 +86,22 @@ class Beside(SnapshotTest):
         (self.dir / ".snapshots").rename(self.dir / "moved")
         (self.dir / "moved").rename(self.dir / ".snapshots")
         (self.dir / ".snapshots/2").mkdir()
-        self.image.remount("snapshots_dir=.snapshots")
+        log = self.image.folder / "log"
+        self.image.remount(f"snapshots_dir=.snapshots,log={log}")
         self.assertEqual(sorted(os.listdir(self.dir / ".snapshots")), ["1", "2"], "what is really there comes first")
+        self.assertIn(f"no snapshots are shown: {self.dir}/.snapshots is really there", log.read_text())
+        self.assertNotIn("snapshots are shown in", log.read_text())
+        if os.geteuid() == 0:
+            (self.dir / ".snapshots/ours").mkdir()
+            shown = self.image.folder / "shown"
+            shown.mkdir()
+            refused = varve("mount", self.image.path, shown, "-o", "snapshot=ours", expect=1)
+            self.assertIn(f"{self.dir}/.snapshots: a file or folder that is really there has the name", refused.stderr)
         shutil.rmtree(self.dir / ".snapshots")
-        self.image.remount(f"snapshots_dir=.snapshots,log={self.image.folder}/log")
+        self.image.remount(f"snapshots_dir=.snapshots,log={log}")
         self.assertEqual(os.listdir(self.dir / ".snapshots"), ["before", "ours"], "the name of 0.1.0 can be had")
         self.assertFalse(self.kept().exists())
-        self.assertEqual((self.image.folder / "log").read_text().count(f"snapshots are shown in {self.dir}/.snapshots"), 1)
+        self.assertEqual(log.read_text().count(f"snapshots are shown in {self.dir}/.snapshots"), 1)
 
     def test_is_shown_where_that_is_asked_for(self):
         for i in range(300):

@@ -160,29 +160,32 @@ class Interrupted(SendTest):
 
     def test_mkfs_removes_what_it_made(self):
         image = self.image.folder / "new.img"
-        process = subprocess.Popen([BIN / "mkfs.varve", "--prewrite", "--size", "16G", image], stderr=subprocess.PIPE, text=True)
-        wait_until(lambda: image.exists() and image.stat().st_blocks > 1000, "some of it is written")
-        process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=HANG)[1]
-        self.assertEqual((process.returncode, image.exists()), (130, False), said)
-        self.assertIn("interrupted", said)
-        self.assertIn("was removed again", said)
+        for number, status in ((signal.SIGINT, 130), (signal.SIGHUP, 129)):
+            process = subprocess.Popen([BIN / "mkfs.varve", "--prewrite", "--size", "16G", image], stderr=subprocess.PIPE, text=True)
+            wait_until(lambda: image.exists() and image.stat().st_blocks > 1000, "some of it is written")
+            process.send_signal(number)
+            said = process.communicate(timeout=HANG)[1]
+            self.assertEqual((process.returncode, image.exists()), (status, False), said)
+            self.assertIn("interrupted", said)
+            self.assertIn("was removed again", said)
 
     def test_the_table_of_exit_statuses(self):
         """Each status of the table in varve(1) is one that is met here or above."""
         manual = (ROOT / "docs/man/varve.1").read_text().split(".SH EXIT STATUS")[1].split(".SH ")[0]
-        self.assertEqual(re.findall(r"^\.B (\d+)$", manual, re.M), ["0", "1", "130", "143"])
+        self.assertEqual(re.findall(r"^\.B (\d+)$", manual, re.M), ["0", "1", "129", "130", "143"])
         varve("status", self.dir, expect=0)
         for words in (("status", "/nowhere"), ("status",), ("nothing",), ("status", "--nothing", self.dir)):
             varve(*words, expect=1)
 
     def test_errors_for_programs(self):
         for words in (("status", "--json", "/nowhere"), ("probe", "--json", "/nowhere"), ("diff", "--json", self.dir, "none"),
-                      ("status", "--json"), ("scrub", "--json", "/nowhere")):
+                      ("status", "--json"), ("scrub", "--json", "/nowhere"), ("nothing", "--json"), ("snapshot", "nothing", "--json")):
             done = varve(*words, expect=1)
             error = json.loads(done.stdout)
             self.assertEqual(error["exit_status"], 1)
-            if len(words) > 2:
+            if "nothing" in words:
+                self.assertEqual(done.stderr.splitlines()[0], error["error"])
+            elif len(words) > 2:
                 self.assertEqual(done.stderr, f"varve: {error['error']}\n")
         for tool, words, status in (("mkfs.varve", ("--json", "/nowhere/x"), 1), ("fsck.varve", ("-n", "--json", "/nowhere/x"), 8)):
             done = command(BIN / tool, *words, check=False)

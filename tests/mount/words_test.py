@@ -136,7 +136,8 @@ class Words(MountTest):
         wait_until(place.exists, "it listens")
         modern, older = "application/openmetrics-text", "text/plain; version=0.0.4"
         for accept, expected in (("", modern), ("Accept: */*\r\n", modern), ("Accept: text/plain\r\n", older),
-                                 ("Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n", modern)):
+                                 ("Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n", modern),
+                                 ("Accept: application/openmetrics-text; q=0.5, text/plain\r\n", older)):
             with socket.socket(socket.AF_UNIX) as client:
                 client.connect(str(place))
                 client.sendall(f"GET /metrics HTTP/1.1\r\nHost: here\r\n{accept}\r\n".encode())

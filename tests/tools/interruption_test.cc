@@ -29,6 +29,23 @@ TEST(Steps, end_when_they_are_interrupted) {
   EXPECT_EQ(Interruptible::exit_status(1), 130);
 }
 
+TEST(Interruptible, leaves_ignored_what_the_caller_ignores) {
+  const auto before = std::signal(SIGHUP, SIG_IGN);
+  {
+    const Interruptible interruptible;
+    ASSERT_EQ(std::raise(SIGHUP), 0);
+    EXPECT_FALSE(Interruptible::asked());
+  }
+  EXPECT_EQ(std::signal(SIGHUP, before), SIG_IGN);
+}
+
+TEST(Interruptible, ends_when_the_terminal_goes) {
+  const Interruptible interruptible;
+  ASSERT_EQ(std::raise(SIGHUP), 0);
+  EXPECT_TRUE(Interruptible::asked());
+  EXPECT_EQ(Interruptible::exit_status(1), 129);
+}
+
 // A call that no signal ends; what it waits for never comes.
 void wait_in_vain(int signal, bool json) {
   IoLayer io{std::cin, std::cerr, std::cerr};
@@ -42,6 +59,7 @@ TEST(KernelWait, ends_the_tool_for_a_signal) {
   const char* const said = "varve: interrupted: the mount goes on with it by itself, and nothing is lost\n$";
   EXPECT_EXIT(wait_in_vain(SIGINT, false), ::testing::ExitedWithCode(130), said);
   EXPECT_EXIT(wait_in_vain(SIGTERM, false), ::testing::ExitedWithCode(143), said);
+  EXPECT_EXIT(wait_in_vain(SIGHUP, false), ::testing::ExitedWithCode(129), said);
   EXPECT_EXIT(wait_in_vain(SIGINT, true), ::testing::ExitedWithCode(130), "\"exit_status\": 130");
 }
 

@@ -7,6 +7,7 @@
 #include "fsck/command.h"
 #include "fsck/recovery.h"
 #include "shared/guarded.h"
+#include "shared/interruptible.h"
 #include "shared/start.h"
 #include "shared/terminal.h"
 
@@ -23,8 +24,8 @@ void cancel(int) {
 
 int main(int argc, char** argv) {
   if (!varve::start_tool("fsck.varve")) return varve::fsck::kOperationalError;
-  std::signal(SIGINT, cancel);
-  std::signal(SIGTERM, cancel);
+  for (const int signal : varve::kInterruptions)
+    if (!varve::is_ignored(signal)) std::signal(signal, cancel);
   std::signal(SIGPIPE, SIG_IGN);  // where nobody reads what it says, it repairs all the same
   return varve::guarded("fsck.varve", varve::fsck::kOperationalError, [&] {
     return varve::fsck::run(argc, argv, {std::cout, std::cerr, varve::moves_cursor(STDOUT_FILENO), varve::fsck::recover});

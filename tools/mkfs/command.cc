@@ -13,6 +13,7 @@
 #include "mkfs/writer.h"
 #include "shared/interruptible.h"
 #include "shared/json_error.h"
+#include "shared/number_value.h"
 #include "shared/output.h"
 #include "shared/progress_meter.h"
 #include "shared/size_value.h"
@@ -54,7 +55,7 @@ void declare(CLI::App& app, Arguments& a) {
   app.add_option("--erase-unit", a.erase_unit, "What the device erases as a whole, as 8M (what it tells, else 4M)")
       ->transform(positive_size_value());
   app.add_option("--streams", a.streams, "How many places the device keeps open for writing at once, as 5 (not known)")
-      ->check(CLI::Range(1, 1000));
+      ->check(number_value(1, 1000, "5"));
   app.add_flag("--probe", a.probe, "Find both by timed writes first: seconds, on slow cards a minute or two");
   app.add_flag("--superblocks-in-place", a.in_place, "So that older versions can mount it; dearer on cards and sticks");
   app.add_flag("--json", a.json, "Print what was made as JSON");

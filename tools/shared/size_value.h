@@ -3,9 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <system_error>
 
 namespace varve {
 
@@ -26,16 +28,22 @@ inline CLI::Validator size_value() {
     units[letter] = units[letter + "i"] = units[letter + "ib"] = binary;
     units[letter + "b"] = decimal;
   }
-  const CLI::AsNumberWithUnit number(units, CLI::AsNumberWithUnit::DEFAULT, "SIZE");
-  const auto read = [number, units](std::string& text) -> std::string {
+  units[""] = 1;
+  const auto read = [units](std::string& text) -> std::string {
     if (text.starts_with('+') || (text.starts_with('-') && text.size() > 1))
       return "'" + text + "': give the size itself, as 20G, and not how much more or less that is";
     drop_leading_zeros(text);
     const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
     const std::string unit = CLI::detail::to_lower(CLI::detail::trim_copy(text.substr(digits)));
-    if (digits == 0 || (!unit.empty() && !units.contains(unit)))
+    const auto factor = units.find(unit);
+    if (digits == 0 || factor == units.end())
       return "'" + text + "' is no size: write a whole number with K, M, G or T, as 1536M";
-    return number(text);
+    std::uint64_t bytes = 0;
+    if (std::from_chars(text.data(), text.data() + digits, bytes).ec != std::errc() ||
+        __builtin_mul_overflow(bytes, factor->second, &bytes))
+      return "'" + text + "' is too big: no size is beyond 16E";
+    text = std::to_string(bytes);
+    return "";
   };
   return {read, "SIZE"};
 }

@@ -121,12 +121,13 @@ int run(int argc, const char* const* argv, IoLayer io) {
   std::vector<std::string> words(argv + 1, argv + argc);
   if (is_bare_mount(app, words)) words.insert(words.begin(), "mount");
   translate(words);
-  if (const std::string wrong = check_commands(app, words); !wrong.empty()) {
-    io.err << wrong;
-    return 1;
-  }
   const auto end = std::ranges::find(words, "--");
   const bool wants_json = std::find(words.begin(), end, "--json") != end;
+  if (const std::string wrong = check_commands(app, words); !wrong.empty()) {
+    io.err << wrong;
+    if (wants_json) io.out << json_error(wrong.substr(0, wrong.find('\n')), 1);
+    return 1;
+  }
   mark(words);
   unmark(app);
   std::ranges::reverse(words);  // as the parser wants them

@@ -10,6 +10,7 @@
 
 #include "base/json_text.h"
 #include "base/utf8.h"
+#include "shared/number_value.h"
 #include "shared/terminal.h"
 #include "varve/command.h"
 #include "varve/observe/map/drawing.h"
@@ -125,8 +126,8 @@ void declare_map(CLI::App& app, Action& chosen) {
       ->capture_default_str();
   command->add_option("--png", arguments->png, "Write a picture as well");
   command->add_flag("--json", arguments->json, "The cells, for programs");
-  command->add_option("--columns", arguments->columns, "Cells a line (as wide as the terminal)")->check(CLI::Range(1, 10000));
-  command->add_option("--rows", arguments->rows, "Lines, at most")->check(CLI::Range(1, 10000))->capture_default_str();
+  command->add_option("--columns", arguments->columns, "Cells a line (as wide as the terminal)")->check(number_value(1, 10000, "80"));
+  command->add_option("--rows", arguments->rows, "Lines, at most")->check(number_value(1, 10000, "20"))->capture_default_str();
   command->add_option("--color", arguments->colour, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();

@@ -1,8 +1,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <boost/algorithm/string/classification.hpp>
+#include <boost/algorithm/string/split.hpp>
 #include <chrono>
+#include <cstdlib>
+#include <optional>
 #include <ostream>
+#include <vector>
 
 #include "base/json_text.h"
 #include "control/mount_table.h"
@@ -59,10 +65,25 @@ void tell(const Found& found, std::ostream& err) {
   for (const Error& error : found.errors) err << "varve metrics: " << error.message() << std::endl;
 }
 
+// How much a client likes a type, from 0 to 1 (RFC 9110, 12.4.2). None: it does not name it.
+std::optional<double> weight_of(std::string_view type, std::string_view accept) {
+  std::optional<double> most;
+  std::vector<std::string> ranges, words;
+  for (std::string& range : boost::split(ranges, accept, boost::is_any_of(","))) {
+    boost::split(words, range, boost::is_any_of("; "), boost::token_compress_on);
+    std::erase(words, "");
+    if (words.empty() || words[0] != type) continue;
+    const auto given = std::ranges::find_if(words, [](const std::string& word) { return word.starts_with("q="); });
+    most = std::max(most.value_or(0), given == words.end() ? 1 : std::strtod(given->c_str() + 2, nullptr));
+  }
+  return most;
+}
+
 // Which of both a client wants: what it names counts more than what was chosen with --format.
 MetricsFormat format_for(std::string_view accept, MetricsFormat chosen) {
-  if (accept.find("application/openmetrics-text") != accept.npos) return MetricsFormat::openmetrics;
-  return accept.find("text/plain") != accept.npos ? MetricsFormat::prometheus : chosen;
+  const auto modern = weight_of("application/openmetrics-text", accept), older = weight_of("text/plain", accept);
+  if (!modern && !older) return chosen;
+  return modern.value_or(0) >= older.value_or(0) ? MetricsFormat::openmetrics : MetricsFormat::prometheus;
 }
 
 const char* type_of(MetricsFormat format) {

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "base/errc.h"
+#include "shared/interruptible.h"
 
 namespace varve::tool {
 
@@ -158,7 +159,9 @@ Status serve_text(const std::string& place, const MakePage& make) {
   if (error) return Error(errc_from_errno(error.value()), fmt::format("--listen {}: {}", place, error.message()));
   std::optional<SocketFile> file;
   if (place.starts_with("unix:")) file.emplace(place.substr(5));
-  asio::signal_set signals(context, SIGINT, SIGTERM);
+  asio::signal_set signals(context);
+  for (const int signal : kInterruptions)
+    if (!is_ignored(signal)) signals.add(signal);
   signals.async_wait([&](beast::error_code, int) { context.stop(); });
   accept_next(acceptor, make);
   context.run();

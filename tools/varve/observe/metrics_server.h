@@ -16,7 +16,7 @@ struct Page {
 // `accept`: what the client takes, as it says (Accept:); empty: it says nothing.
 using MakePage = std::function<Page(std::string_view accept)>;
 
-// Until SIGINT or SIGTERM. `place` is unix:PATH or ADDRESS:PORT with an address of this machine's loopback: there is no password.
+// Until SIGINT, SIGTERM or SIGHUP. `place` is unix:PATH or ADDRESS:PORT with an address of this machine's loopback: there is no password.
 // Errc::invalid: another place; Errc::in_use, access...: it cannot be opened.
 Status serve_text(const std::string& place, const MakePage& make);
 

@@ -14,6 +14,7 @@
 
 #include "base/json_text.h"
 #include "control/place.h"
+#include "shared/number_value.h"
 #include "shared/terminal.h"
 #include "varve/command.h"
 #include "varve/observe/top_text.h"
@@ -171,7 +172,9 @@ void declare_top(CLI::App& app, Action& chosen) {
   auto arguments = std::make_shared<TopArguments>();
   CLI::App* command = app.add_subcommand("top", "Watch what a mount does: rates, cleaning, write cost");
   command->add_option("directory", arguments->directory, "Where it is mounted")->required();
-  command->add_option("-d,--delay", arguments->delay, "Seconds between two views")->check(CLI::Range(0.1, 3600.0))->capture_default_str();
+  command->add_option("-d,--delay", arguments->delay, "Seconds between two views")
+      ->check(number_value(0.1, 3600.0, "2"))
+      ->capture_default_str();
   command->add_option("-n,--count", arguments->count, "So many views, then the end");
   command->add_flag("-b,--batch", arguments->batch, "One view after the other instead of a screen, as when it is no terminal");
   command->add_flag("--json", arguments->json, "For programs: the status as a line for each view, as varve status --json has it");

@@ -88,9 +88,9 @@ class View {
     std::string how = words("cleaner.strategy");
     for (const std::string& name : {words("cleaner.victim_policy"), words("cleaner.placement")})
       if (!name.empty()) how += (how.empty() ? "" : ", ") + name;
-    const std::string decision = words("cleaner.decision");
-    return fmt::format("Cleaner    {}\n{}           {:.1f} segments/s, {} read, {} written ({})\n", words("cleaner.state"),
-                       decision.empty() ? "" : "           " + decision + "\n", rate("cleaner.segments_cleaned"),
+    const std::string state = words("cleaner.state"), decision = words("cleaner.decision");
+    return fmt::format("Cleaner    {}\n{}           {:.1f} segments/s, {} read, {} written ({})\n", state,
+                       state.ends_with(decision) ? "" : "           " + decision + "\n", rate("cleaner.segments_cleaned"),
                        rate_text("traffic.cleaned_blocks_read"), rate_text("traffic.cleaned_blocks_written"), how);
   }
 

@@ -44,14 +44,17 @@ Status check_token(SnapshotSource& source, const std::string& path, const send::
   return {};
 }
 
-Result<send::Begin> begin_of(SnapshotSource& source, const SendArguments& arguments) {
+Result<send::Begin> begin_of(SnapshotSource& source, const SendArguments& arguments, std::ostream& err) {
   if (!arguments.token.empty()) {
     send::Begin begin = TRY(send::begin_from(arguments.token));
     TRY(check_token(source, arguments.path, begin));
     return begin;
   }
-  send::Begin begin{TRY(state_of(source, arguments.name)), {}, {}};
-  if (!arguments.base.empty()) begin.base = TRY(state_of(source, arguments.base));
+  const auto state = [&](const std::string& which) -> Result<send::State> {
+    return state_of(source, TRY(name_of_snapshot(source, arguments.path, which, err)));
+  };
+  send::Begin begin{TRY(state(arguments.name)), {}, {}};
+  if (!arguments.base.empty()) begin.base = TRY(state(arguments.base));
   return begin;
 }
 
@@ -77,7 +80,7 @@ Status send_stream(const SendArguments& arguments, IoLayer& io) {
                  "either name a snapshot, with --from if need be, or give --resume what varve receive --resume-token has said");
   const Interruptible interruptible;
   const auto source = TRY(SnapshotSource::open(arguments.path, false));
-  const send::Begin begin = TRY(begin_of(*source, arguments));
+  const send::Begin begin = TRY(begin_of(*source, arguments, io.err));
   TRY(hold_if_it_fits(*source, Serial{begin.snapshot.serial}, io.err));
   if (begin.base) TRY(hold_if_it_fits(*source, Serial{begin.base->serial}, io.err));
   const compare::Ask asking = [&source](const compare::Question& question) -> Result<compare::Answer> {
@@ -110,8 +113,8 @@ void declare_send(CLI::App& app, Action& chosen) {
   auto arguments = std::make_shared<SendArguments>();
   CLI::App* command = app.add_subcommand("send", "Write a snapshot, or what has changed since another, to the standard output");
   command->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
-  command->add_option("name", arguments->name, "Of the snapshot");
-  command->add_option("--from", arguments->base, "Only what has changed since this snapshot, which the receiver has");
+  command->add_option("name", arguments->name, "Of the snapshot, or how long ago (10m), or a time (14:30)");
+  command->add_option("--from", arguments->base, "Only what has changed since this snapshot (or time), which the receiver has");
   command->add_option("--resume", arguments->token, "Go on where a receiver was interrupted: what varve receive --resume-token says");
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return send_stream(*arguments, io); }; });
 }

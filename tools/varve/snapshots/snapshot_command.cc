@@ -225,12 +225,18 @@ Status show(const SnapshotArguments& arguments, IoLayer& io) {
   const auto state = volume.snapshots();
   const Status closed = volume.close();
   if (!state.ok()) return state.error();
-  for (const Json& one : (*state)["snapshots"]) {
-    if (one.value("name", "") != arguments.name) continue;
-    io.out << (arguments.json ? json_text(one, 2) + "\n" : show_text(one)) << std::flush;
-    return closed;
+  const Json& all = (*state)["snapshots"];
+  const auto named = [&](const std::string& name) {
+    return std::ranges::find_if(all, [&](const Json& one) { return one.value("name", "") == name; });
+  };
+  auto found = named(arguments.name);
+  if (found == all.end()) {
+    const auto chosen = choose_snapshot(*state, arguments.name, Clock::system().now().seconds);
+    if (!chosen.ok()) return Error(chosen.error().code(), fmt::format("{}: {}", arguments.path, chosen.error().message()));
+    found = named(chosen->name);
   }
-  return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}'", arguments.path, arguments.name));
+  io.out << (arguments.json ? json_text(*found, 2) + "\n" : show_text(*found)) << std::flush;
+  return closed;
 }
 
 }  // namespace
@@ -259,7 +265,7 @@ void declare_snapshot(CLI::App& app, Action& chosen) {
   listing->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return list(*arguments, io); }; });
 
   CLI::App* showing = add("show", "What one has");
-  showing->add_option("name", arguments->name)->required();
+  showing->add_option("which", arguments->name, "Its name, how long ago (10m), or a time (14:30): the last one by then")->required();
   showing->add_flag("--json", arguments->json, "For programs");
   showing->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return show(*arguments, io); }; });
 

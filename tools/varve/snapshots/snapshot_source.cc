@@ -57,7 +57,7 @@ Result<Serial> now_or_newest(SnapshotSource& source, std::ostream& err) {
 Result<std::string> name_of_snapshot(SnapshotSource& source, const std::string& path, const std::string& which, std::ostream& err) {
   const auto chosen = choose_snapshot(TRY(source.list()), which, Clock::system().now().seconds);
   if (!chosen.ok()) return Error(chosen.error().code(), fmt::format("{}: {}", path, chosen.error().message()));
-  if (chosen->name != which) err << fmt::format("varve: from '{}', made {}\n", chosen->name, local_time(chosen->made));
+  if (chosen->name != which) err << fmt::format("varve: '{}', made {}\n", chosen->name, local_time(chosen->made));
   return chosen->name;
 }
 

@@ -11,6 +11,7 @@
 #include "base/errc.h"
 #include "base/types.h"
 #include "shared/interruptible.h"
+#include "shared/number_value.h"
 #include "shared/progress_meter.h"
 #include "shared/size_value.h"
 #include "varve/command.h"
@@ -137,7 +138,7 @@ void declare_trial(CLI::App& app, Action& chosen) {
   command->add_option("--with", arguments->with, "Others: ext4, f2fs, btrfs, xfs; or varve, for Varve alone (ext4)")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command->add_option("--seconds", arguments->seconds, "For each kind of work (10)")->check(CLI::Range(1, 3600));
+  command->add_option("--seconds", arguments->seconds, "For each kind of work (10)")->check(number_value(1, 3600, "10"));
   command->add_option("--file", arguments->file_bytes, "Size of the large file, at most a quarter of the device (512M)")
       ->transform(positive_size_value());
   command->add_option("-o,--output", arguments->report, "Where the report goes, as JSON (varve-trial.json)");

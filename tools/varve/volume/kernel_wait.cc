@@ -7,6 +7,7 @@
 #include <ostream>
 #include <utility>
 
+#include "shared/interruptible.h"
 #include "shared/json_error.h"
 #include "shared/progress_meter.h"
 
@@ -18,7 +19,8 @@ constexpr std::chrono::milliseconds kBetweenLooks{100};
 
 KernelWait::KernelWait(IoLayer& io, Words words) : io_(io), words_(std::move(words)) {
   ::sigemptyset(&signals_);
-  for (const int signal : {SIGINT, SIGTERM}) ::sigaddset(&signals_, signal);
+  for (const int signal : kInterruptions)
+    if (!is_ignored(signal)) ::sigaddset(&signals_, signal);
   ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   watch_ = std::thread([this] { watch(); });
 }

@@ -11,7 +11,8 @@
 
 namespace varve::tool {
 
-// For as long as it lives, SIGINT and SIGTERM print what they leave and end the process by _Exit(): nothing may be half done in it then.
+// For as long as it lives, SIGINT, SIGTERM and SIGHUP print what they leave and end the process by _Exit(): nothing may be half done in
+// it then.
 class KernelWait {
  public:
   struct Words {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
@@ -30,6 +31,15 @@ Result<Serial> find_one(const control::Place& running, const std::string& snapsh
   if (const auto found = TRY(client.find_snapshot(snapshot))) return *found;
   return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}': see varve snapshot list {}", running.source, snapshot,
                                             running.directory));
+}
+
+// A file or folder of users may have the name of the folder of snapshots: it comes first.
+Status check_is_shown(const std::string& folder) {
+  struct stat status {};
+  if (::lstat(folder.c_str(), &status) != 0) return Error(errc_from_errno(errno), fmt::format("{}: {}", folder, errno_text()));
+  if (is_in_snapshots(status.st_ino)) return {};
+  return Error(Errc::unsupported, fmt::format("{}: a file or folder that is really there has the name of the folder of snapshots, so that "
+                                              "none can be shown: mount with snapshots_dir=NAME", folder));
 }
 
 // It may have gone before the daemon saw that it is mounted.
@@ -94,6 +104,7 @@ Status mount_snapshot(const control::Place& running, const daemon::MountOptions&
     return Error(Errc::unsupported, fmt::format("{}: this mount shows no snapshots (snapshots_dir=none, or it shows one alone): unmount it "
                                                 "first", running.directory));
   const Serial serial = TRY(find_one(running, snapshot));
+  TRY(check_is_shown(running.directory + "/" + folder));
   const std::string path = fmt::format("{}/{}/{}", running.directory, folder, snapshot);
   const std::string point = TRY(daemon::prepare_mount_point(directory));
   TRY(bind_read_only(path, point, options));
