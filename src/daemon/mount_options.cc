@@ -136,6 +136,9 @@ constexpr Option kOptions[] = {
      [](MountOptions& o, Value v) -> Status {
        return o.wishes.writeback = TRY(parse_switch("writeback", v)), Status();
      }},
+    {"noxattr", kFlag, "no extended attributes: no ACLs, capabilities or labels, and fewer messages",
+     [](MountOptions& o, Value) { return o.wishes.xattrs = false, Status(); }},
+    {"xattr", kFlag, nullptr, [](MountOptions& o, Value) { return o.wishes.xattrs = true, Status(); }},
     {"commit", kValue, "seconds after which what nobody syncs is written (30; 5 where sync(1) does not reach the filesystem)",
      [](MountOptions& o, Value v) -> Status {
        return o.commit_seconds = TRY(parse_seconds("commit", v, 1, 300)), Status();

@@ -94,6 +94,11 @@ TEST(Negotiation, IdMappedMountsAreAllowedWhereTheKernelHasThem) {
   EXPECT_EQ(negotiate(offer, {.allow_idmap = true})->reply.flags2, 0U);
 }
 
+TEST(Negotiation, AclsGoWithExtendedAttributes) {
+  EXPECT_THAT(negotiate(offer_of_everything(), {})->feature_names(), Contains("posix_acl"));
+  EXPECT_THAT(negotiate(offer_of_everything(), {.xattrs = false})->feature_names(), Not(Contains("posix_acl")));
+}
+
 TEST(Negotiation, WritebackCanBeDeclined) {
   const Agreement agreed = *negotiate(offer_of_everything(), {.writeback = false});
   EXPECT_FALSE(agreed.writeback);

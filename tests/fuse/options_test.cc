@@ -148,6 +148,7 @@ TEST(MountOptions, SaysWhatIsWrong) {
   EXPECT_THAT(complaint("memory=lots"), HasSubstr("memory=lots"));
   EXPECT_THAT(complaint("memory"), HasSubstr("needs a value"));
   EXPECT_THAT(complaint("ro=1"), HasSubstr("takes no value"));
+  EXPECT_THAT(complaint("noxattr=on"), HasSubstr("takes no value"));
   EXPECT_THAT(complaint("writeback=maybe"), HasSubstr("on or off"));
   EXPECT_THAT(complaint("threads=0"), HasSubstr("threads=0"));
   EXPECT_THAT(complaint("commit=0"), HasSubstr("from 1 to 300"));

@@ -2,15 +2,22 @@
 """Counts the FUSE requests that system calls cost: most of what a user waits for. The numbers are the minimum that the
 kernel's protocol allows with what has been negotiated (docs/design.md)."""
 
+import errno
+import shutil
 from collections import Counter
+from types import SimpleNamespace
 
 from harness import *
+
+from message_table import FILES, ROWS, table
+
+SHOW = "VARVE_SHOW_MESSAGES" in os.environ
 
 # Come at the kernel's leisure, and nobody waits for them.
 UNCOUNTED = {"forget", "batch_forget", "interrupt"}
 
 
-class Requests(MountTest):
+class CountingTest(MountTest):
     size = "256M"
 
     def setUp(self):
@@ -44,6 +51,8 @@ class Requests(MountTest):
         self.assertLessEqual(sum(found.values()), limit, f"{what}: {found}")
         return found
 
+
+class Requests(CountingTest):
     def test_a_new_file(self):
         (self.work / "warm").write_text("x")
         (self.work / "warm").read_text()  # now the kernel knows that OPEN and RELEASE are not needed
@@ -161,6 +170,83 @@ class Requests(MountTest):
         os.stat(path)
         found = self.during(lambda: path.read_bytes())
         self.assertLessEqual(found.get("read", 0), 4 * MIB // (128 * KIB) + 2, found)
+
+
+class Many(CountingTest):
+    """What common work takes for each file: no more than the table of docs/performance.md has (message_table.py)."""
+
+    def setUp(self):
+        super().setUp()
+        self.tree = self.image.folder / "tree"  # on another filesystem
+        for i in range(FILES):
+            path = self.tree / f"d{i % 10}/f{i}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{i}\n" * 300)
+        self.archive = self.image.folder / "tree.tar"
+        command("tar", "cf", self.archive, "-C", self.tree, ".")
+
+    def cold(self):
+        self.image.remount()
+        os.stat(self.work)
+
+    def run_row(self, row):
+        state = SimpleNamespace(work=self.work, tree=self.tree, archive=self.archive)
+        row.prepare(state)
+        if row.is_cold:
+            self.cold()
+        elif row.warms:
+            row.action(state)
+        return self.during(lambda: row.action(state))
+
+    def test_messages_of_common_work(self):
+        for row in ROWS:
+            with self.subTest(row.name):
+                for path in self.work.iterdir():
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+                found = self.run_row(row)
+                each = sum(found.values()) / FILES
+                if SHOW:
+                    print(f"{row.name}: {each:.2f} {({name: round(n / FILES, 2) for name, n in found.items()})}")
+                self.assertLessEqual(each, row.most, f"{row.name}: {found}")
+
+    def test_the_document_is_made_of_the_rows(self):
+        is_there = table() in (ROOT / "docs/performance.md").read_text()
+        self.assertTrue(is_there, "docs/performance.md lacks the table that python3 tests/mount/message_table.py prints")
+
+
+class WithoutAttributes(CountingTest):
+    options = "noxattr"
+
+    def test_nobody_asks_for_them(self):
+        path = self.work / "f"
+        path.touch()
+        with self.assertRaises(OSError) as refused:
+            os.setxattr(path, "user.one", b"1")
+        self.assertEqual(refused.exception.errno, errno.ENOTSUP)
+        with self.assertRaises(OSError) as refused:
+            os.getxattr(path, "user.one")
+        self.assertEqual(refused.exception.errno, errno.ENOTSUP)
+        self.assertEqual(command("cp", "-a", path, self.work / "copy").stderr, "")
+
+        def write(turn):
+            (self.work / f"file{turn}").write_bytes(b"x" * 4096)
+        found = self.at_most(4, write, "a new file", fits=lambda found: "getxattr" not in found)
+        self.assertNotIn("getxattr", found)
+        self.assertNotIn("posix_acl", self.image.status()["mount"]["features"])
+        self.assertIn({"grade": "note", "subject": "options"}, [{key: one[key] for key in ("grade", "subject")} for one in self.image.findings()])
+
+    def test_what_files_have_comes_back(self):
+        path = self.work / "f"
+        path.touch()
+        self.image.remount("")
+        os.setxattr(path, "user.one", b"1")
+        self.image.remount("noxattr")
+        with self.assertRaises(OSError):
+            os.getxattr(path, "user.one")
+        path.write_text("changed")
+        path.rename(self.work / "g")
+        self.image.remount("")
+        self.assertEqual(os.getxattr(self.work / "g", "user.one"), b"1")
 
 
 if __name__ == "__main__":

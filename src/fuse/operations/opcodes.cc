@@ -6,6 +6,7 @@
 #include "fuse/operations/operations.h"
 #include "fuse/operations/ops_kept.h"
 #include "fuse/operations/request.h"
+#include "fuse/operations/session.h"
 #include "fuse/protocol/protocol.h"
 
 namespace varve::fuse {
@@ -78,6 +79,10 @@ constexpr Table make_table() {
 constexpr Table kTable = make_table();
 constexpr Entry kUnknown{};
 
+bool is_of_xattrs(std::uint32_t opcode) {
+  return opcode == FUSE_GETXATTR || opcode == FUSE_LISTXATTR || opcode == FUSE_SETXATTR || opcode == FUSE_REMOVEXATTR;
+}
+
 const Entry& entry(std::uint32_t opcode) { return opcode < kOpcodes ? kTable[opcode] : kUnknown; }
 
 }  // namespace
@@ -85,8 +90,9 @@ const Entry& entry(std::uint32_t opcode) { return opcode < kOpcodes ? kTable[opc
 const char* opcode_name(std::uint32_t opcode) { return entry(opcode).name; }
 Handler opcode_handler(std::uint32_t opcode) { return entry(opcode).handler; }
 
-Handler handler_of(const Request& request) {
+Handler handler_of(Request& request) {
   const std::uint32_t opcode = request.header().opcode;
+  if (is_of_xattrs(opcode) && !request.session().settings().wishes.xattrs) return not_implemented;  // the kernel asks once
   return is_kept(request.node()) ? kept_handler(opcode) : opcode_handler(opcode);
 }
 

@@ -15,6 +15,6 @@ using Handler = Status (*)(Request&);
 
 const char* opcode_name(std::uint32_t opcode);  // as <linux/fuse.h> calls it, without the prefix, in lower case
 Handler opcode_handler(std::uint32_t opcode);   // never null: what is unknown is answered with ENOSYS
-Handler handler_of(const Request& request);      // also for what is asked about snapshots
+Handler handler_of(Request& request);            // also for what is asked about snapshots
 
 }  // namespace varve::fuse

@@ -27,7 +27,6 @@ constexpr Feature kFeatures[] = {
     {FUSE_READDIRPLUS_AUTO, "readdirplus_auto"},
     {FUSE_ASYNC_DIO, "async_dio"},
     {FUSE_PARALLEL_DIROPS, "parallel_dirops"},
-    {FUSE_POSIX_ACL, "posix_acl"},
     {FUSE_ABORT_ERROR, "abort_error"},
     {FUSE_MAX_PAGES, "max_pages"},
     {FUSE_CACHE_SYMLINKS, "cache_symlinks"},
@@ -40,6 +39,7 @@ constexpr Feature kFeatures[] = {
 constexpr Feature kWriteback{FUSE_WRITEBACK_CACHE, "writeback_cache"};
 constexpr Feature kNoOpen{FUSE_NO_OPEN_SUPPORT, "no_open"};
 constexpr Feature kIdmap{kAllowIdmap, "allow_idmap"};
+constexpr Feature kAcl{FUSE_POSIX_ACL, "posix_acl"};
 
 constexpr std::uint32_t kOldestMinor = 31;
 // The first ones that are surely of kernels which do so: Linux 5.10, 6.1 and 6.17.
@@ -48,6 +48,7 @@ constexpr std::uint32_t kFlushesUnasked = 32, kTakesSetgid = 37, kDropsWritten =
 std::uint64_t wanted_flags(const Wishes& wishes) {
   std::uint64_t flags = (wishes.writeback ? kWriteback.bit : 0) | (wishes.ask_opens ? 0 : kNoOpen.bit);
   if (wishes.allow_idmap) flags |= kIdmap.bit;
+  if (wishes.xattrs) flags |= kAcl.bit;
   for (const Feature& feature : kFeatures) flags |= feature.bit;
   return flags;
 }
@@ -58,7 +59,7 @@ std::vector<std::string> Agreement::feature_names() const {
   std::vector<std::string> names;
   for (const Feature& feature : kFeatures)
     if (flags & feature.bit) names.emplace_back(feature.name);
-  for (const Feature& feature : {kWriteback, kNoOpen, kIdmap})
+  for (const Feature& feature : {kWriteback, kNoOpen, kIdmap, kAcl})
     if (flags & feature.bit) names.emplace_back(feature.name);
   return names;
 }

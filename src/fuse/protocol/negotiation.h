@@ -19,6 +19,7 @@ struct Wishes {
   std::uint16_t congestion_threshold = 48;  // beyond it the kernel drops readahead
   std::uint32_t max_readahead = 16u << 20;  // bytes; the kernel's own limit is usually lower
   bool ask_opens = false;                   // a round trip for each, but immutable and append-only files can refuse it
+  bool xattrs = true;                       // else the kernel asks for none, nor for ACLs and capabilities
   bool allow_idmap = false;                 // mounts of it may be id-mapped; callers are then told only with what makes an inode
 };
 

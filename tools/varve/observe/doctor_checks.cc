@@ -225,6 +225,8 @@ constexpr Judged kJudged[] = {
     {"writeback=off", Grade::slow, "each small write goes to the daemon by itself", "mount without it"},
     {"sync", Grade::slow, "each change waits for the device, whether the program needs that or not", "mount without it: fsync does it"},
     {"strictatime", Grade::slow, "each read writes a time", "mount with relatime or noatime"},
+    {"noxattr", Grade::note, "what files have of ACLs, capabilities, labels and attributes of users counts for nothing",
+     "mount without it where anything needs them"},
     {"trace", Grade::slow, "each request of the device is recorded in a file", "mount without it when you have seen enough"},
     {"norecovery", Grade::unsafe, "shows the last checkpoint: what was synced since then is missing", "mount without it"},
 };
@@ -246,6 +248,20 @@ void judge_options(const std::string& options, std::vector<Finding>& found) {
     judge_option(options.substr(at, end - at), found);
     at = end + 1;
   }
+}
+
+// Of five messages for a new file one asks for an attribute that hardly a file has.
+void check_messages(const Json& status, std::vector<Finding>& found) {
+  constexpr std::uint64_t kMany = 100'000;
+  const Json requests = control::section_of(status, "mount").value("requests", Json::object());
+  std::uint64_t all = 0;
+  for (const auto& [name, count] : requests.items()) all += count.get<std::uint64_t>();
+  const std::uint64_t asked = requests.value("getxattr", std::uint64_t{0});
+  if (all < kMany || asked * 8 < all || requests.value("setxattr", std::uint64_t{0})) return;
+  found.push_back({Grade::note, "messages",
+                   fmt::format("{} % of the kernel's messages ask for extended attributes, and nobody has set one since the mount",
+                               asked * 100 / all),
+                   "where nothing needs ACLs, capabilities or labels: mount with noxattr, see mount.varve(8)"});
 }
 
 // A mount knows more than what its last checkpoint says.
@@ -384,6 +400,7 @@ std::vector<Finding> check_mount(const control::Place& place) {
   check_memory(*status, found);
   check_connection(*status, found);
   check_held(*status, found);
+  check_messages(*status, found);
   judge_options(control::words_of(*status, "mount.options"), found);
   if (const std::string log = control::words_of(*status, "mount.log"); log.starts_with("nowhere"))
     found.push_back({Grade::note, "log", log, "mount with log=FILE"});
