@@ -10,8 +10,8 @@
 #include "cleaner/registry.h"
 #include "disk_model.h"
 #include "fragmenter.h"
-#include "fs/clean_job.h"
-#include "fs/file_walk.h"
+#include "jobs/clean_job.h"
+#include "jobs/file_walk.h"
 #include "rig.h"
 #include "segments/segment_table.h"
 #include "store/store.h"
@@ -104,7 +104,7 @@ class Sample {
 void clean(const FragmentationSetup& setup, const std::string& name, const std::vector<FileOperation>& operations,
            const std::string& strategy, std::uint64_t buffer, bool all, Table& table) {
   Sample sample(setup, operations);
-  fs::CleanRequest request;
+  jobs::CleanRequest request;
   request.strategy = strategy;
   request.buffer_blocks = buffer;
   if (!all) request.free_blocks = std::max<std::uint64_t>(1, sample.dead() / 10);
@@ -113,7 +113,7 @@ void clean(const FragmentationSetup& setup, const std::string& name, const std::
     const Status status = sample.rig().fs().start_clean(request);
     if (!status.ok()) throw std::runtime_error(status.error().message());
   });
-  const fs::CleanState state = sample.rig().fs().clean_state();
+  const jobs::CleanState state = sample.rig().fs().clean_state();
   const DiskModel reading = sample.read_all(tag + "-reading");
   const auto gained = static_cast<std::int64_t>(state.now.clean) - static_cast<std::int64_t>(state.before.clean);
   table.add({name, strategy, buffer, all ? "all" : "10 %", state.read, state.written, state.nodes, gained, state.now.end,
@@ -160,7 +160,7 @@ std::uint64_t by_map(Rig& rig) {
 // The same by looking at each file.
 std::uint64_t by_scan(Rig& rig) {
   constexpr std::size_t kMost = 4096;
-  fs::FileWalk walk(rig.engine(), {kRootIno});
+  jobs::FileWalk walk(rig.engine().operations(), {kRootIno});
   std::uint64_t blocks = 0;
   while (const auto file = checked(walk.next())) {
     cleaner::FilePart part;

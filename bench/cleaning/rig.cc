@@ -50,7 +50,7 @@ Counts operator-(const Counts& a, const Counts& b) {
 
 template <class F>
 auto Rig::call(F&& function) {
-  fs::Operation operation(fs_->engine(), fs::Caller{});
+  fs::Operation operation(fs_->operations(), fs::Caller{});
   return checked(fs::block_on(operation, [&] { return function(operation); }));
 }
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "base/buffer.h"
+#include "checkpoint/seals.h"
 #include "device/io_context.h"
 #include "format/make.h"
 #include "log/log.h"
@@ -91,9 +92,9 @@ void Stage::sync() {
 
 void Stage::seal_when_due() {
   store::Store& store = fs_->engine().store();
-  const std::uint64_t since = store.unawaited_since_ns();
+  const std::uint64_t since = store.seals().unawaited_since_ns();
   if (!since || clock_.monotonic_ns() < since + fs_->engine().options().seal_delay_ms * 1'000'000) return;
-  const Lsn lsn = checked(store.seal(store::Store::Seal::commit));
+  const Lsn lsn = checked(store.seals().seal(checkpoint::Seals::Purpose::commit));
   store.log().durability().when_durable(lsn, [](Status) {}, nullptr);
   store.io().pump();
 }

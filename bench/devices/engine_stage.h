@@ -36,7 +36,7 @@ class Stage {
 
   template <class F>
   auto call(F&& function) {
-    fs::Operation operation(fs_->engine(), fs::Caller{});
+    fs::Operation operation(fs_->operations(), fs::Caller{});
     return fs::block_on(operation, [&] { return function(operation); });
   }
   Ino make_file(Ino parent, const std::string& name);

@@ -34,9 +34,9 @@ struct Used {
 // Calls attempt() until it has an answer, as a serving thread does.
 template <class Attempt>
 auto served(fs::Filesystem& mounted, io::Reactor& reactor, Attempt attempt) {
-  fs::Operation operation(mounted.engine(), {}, &reactor);
+  fs::Operation operation(mounted.operations(), {}, &reactor);
   std::optional<decltype(attempt(operation))> answer;
-  fs::run(operation, [&] { return attempt(operation); }, [&](decltype(attempt(operation)) result) { answer = std::move(result); });
+  operation::run(operation, [&] { return attempt(operation); }, [&](decltype(attempt(operation)) result) { answer = std::move(result); });
   while (!answer) reactor.wait(-1);
   if (!answer->ok()) {
     std::cerr << answer->error().message() << '\n';

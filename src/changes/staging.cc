@@ -65,6 +65,8 @@ InodeDelta& Staging::stage(Inode& inode, bool created, Unsealed::Kind kind) noex
   return delta;
 }
 
+bool Staging::dirty() const { return unsealed_.any() || changes_.count_records() > 0; }
+
 InodePtr Staging::create_inode() noexcept {
   InodePtr inode = inodes_.get(Ino{next_ino_.fetch_add(1)});
   WriteLock lock(inode->mutex);

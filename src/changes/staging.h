@@ -62,6 +62,7 @@ class Staging {
 
   Unsealed& unsealed() { return unsealed_; }
   const Unsealed& unsealed() const { return unsealed_; }
+  bool dirty() const EXCLUDES(the_gate);  // anything not in the settled trees
 
   // A new number, a fresh active delta; the attributes are the caller's to fill.
   InodePtr create_inode() noexcept REQUIRES_SHARED(the_gate);

@@ -1,7 +1,7 @@
 #include "checkpoint/checkpoints.h"
 
 #include "base/invariant.h"
-#include "base/waiters.h"
+#include "base/wait_list.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/protection.h"
 #include "checkpoint/readers.h"

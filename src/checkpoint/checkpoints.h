@@ -14,7 +14,7 @@
 #include "format/chunk.h"
 
 namespace varve {
-class Waiters;
+class WaitList;
 }
 
 namespace varve::changes {
@@ -85,7 +85,7 @@ struct CheckpointParts {
   space::Space& space;
   space::HoleFeeder& hole_feeder;
   space::Discards& discards;
-  Waiters& waiters;
+  WaitList& waiters;
   Sealer& sealer;
   Readers& readers;
   Protection& protection;

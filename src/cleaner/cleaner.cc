@@ -11,6 +11,7 @@
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
 #include "device/device_timer.h"
+#include "device/faults.h"
 #include "device/io_context.h"
 #include "device/write_cost.h"
 #include "segments/counters.h"
@@ -98,7 +99,7 @@ Rules Cleaner::mount_rules() const {
 
 Result<Rules> Cleaner::rules(const RuleNames& names) const {
   Rules rules = mount_rules();
-  const std::string in_use = strategy();
+  const std::string in_use = spellings().strategy;
   rules.strategy = TRY(make_strategy(names.strategy.empty() ? in_use : names.strategy));
   if (!names.victims.empty()) rules.victims = TRY(VictimRule::make(names.victims));
   if (!names.placement.empty()) rules.placement = TRY(new_placement(names.placement));
@@ -118,22 +119,12 @@ Status Cleaner::rescale() {
     rules_.strategy->end(store_);
     rules_.strategy->begin(store_);
   }
-  return set_placement(placement_name());
+  return set_placement(spellings().placement);
 }
 
-std::string Cleaner::strategy() const {
+Cleaner::Spellings Cleaner::spellings() const {
   const Lock lock(mutex_);
-  return strategy_spelling_;
-}
-
-std::string Cleaner::victims() const {
-  const Lock lock(mutex_);
-  return rules_.victims->spelling();
-}
-
-std::string Cleaner::placement_name() const {
-  const Lock lock(mutex_);
-  return placement_spelling_;
+  return {strategy_spelling_, rules_.victims->spelling(), placement_spelling_};
 }
 
 bool Cleaner::works_when_idle() const { return mount_rules().strategy->works_when_idle(); }
@@ -214,6 +205,16 @@ CostLedger::Reading Cleaner::reading() const {
 void Cleaner::note_cost(const Round& round, std::uint64_t plugged, const device::DeviceSpan& took) {
   if (plugged && plugged < round.written) return costs_.interrupt();
   costs_.ended(plugged ? CostLedger::Kind::filling : CostLedger::Kind::copying, round.written, took);
+}
+
+Status Cleaner::settle(const checkpoint::CheckpointRequest& request) {
+  device::Faults& faults = store_.faults();
+  const std::uint64_t began = store_.options().clock->monotonic_ns(), host_fulls = faults.host_fulls();
+  const bool was_full = faults.host_full();
+  const device::DeviceTimer timer(store_.io());
+  Status status = store_.checkpoints().make(request);
+  if (!was_full && faults.host_fulls() == host_fulls) note_settling(store_.options().clock->monotonic_ns() - began, timer.span());
+  return status;
 }
 
 void Cleaner::note_settling(std::uint64_t ns, const device::DeviceSpan& device) {

@@ -17,6 +17,10 @@
 #include "cleaner/strategy.h"
 #include "cleaner/victim_rule.h"
 
+namespace varve::checkpoint {
+struct CheckpointRequest;
+}
+
 namespace varve::cleaner {
 
 // How names are spelled: parameters.h. Empty: the one that the mount uses.
@@ -45,13 +49,17 @@ class Cleaner {
   // By the mount's strategy, for order, as there is time.
   Round run_idle_round(std::function<bool()> stop);
   Forecast forecast(const Task& task, const Rules& rules);
+  // A task with a strategy of its own begins and ends; what that has done with files so far.
+  void begin(const Rules& rules) EXCLUDES(the_gate) { rules.strategy->begin(store_); }
+  void end(const Rules& rules) EXCLUDES(the_gate) { rules.strategy->end(store_); }
+  FileCounts files(const Rules& rules) { return rules.strategy->files(store_); }
 
   // Notes how many blocks users wrote from the start of the last round until it was settled: the next one leaves them room.
   void note_meanwhile(std::uint64_t blocks) { meanwhile_ = blocks; }
 
-  // Notes how long the checkpoint took that settled the last round, and how long the device was busy with it. The next round moves what can
-  // be moved in a few times that: those that wait for room get some soon, and most of the time still goes into moving.
-  void note_settling(std::uint64_t ns, const device::DeviceSpan& device);
+  // Makes the checkpoint that settles the last round, and notes how long it took and the device was busy with it. The next round moves what
+  // can be moved in a few times that: those that wait for room get some soon, and most of the time still goes into moving.
+  Status settle(const checkpoint::CheckpointRequest& request);
   // Users write into holes, and there may be news of what that costs.
   void reconsider();
 
@@ -73,9 +81,10 @@ class Cleaner {
   Status set_strategy(std::string_view spelling) EXCLUDES(the_gate);
   Status set_victims(std::string_view spelling) EXCLUDES(the_gate);
   Status set_placement(std::string_view spelling) EXCLUDES(the_gate);
-  std::string strategy() const;
-  std::string victims() const;
-  std::string placement_name() const;
+  struct Spellings {
+    std::string strategy, victims, placement;
+  };
+  Spellings spellings() const;  // of the mount's
   std::string state() const;
   void set_state(std::string state);
   bool works_when_idle() const;
@@ -96,6 +105,7 @@ class Cleaner {
  private:
   explicit Cleaner(store::Store& store);
   CostLedger::Reading reading() const;
+  void note_settling(std::uint64_t ns, const device::DeviceSpan& device);
   void note_cost(const Round& round, std::uint64_t plugged, const device::DeviceSpan& took);
   Rules mount_rules() const;
   static Round run_fruitfully(Strategy& strategy, Workbench& bench);

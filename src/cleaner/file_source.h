@@ -1,5 +1,5 @@
 // Files in the order in which they should stand on the device, for strategies that go by files. Namespaces are none of the
-// cleaner's business: the room that knows them makes the list (src/fs/file_walk.h).
+// cleaner's business: the room that knows them makes the list (src/jobs/file_walk.h).
 #pragma once
 
 #include <cstdint>

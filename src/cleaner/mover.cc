@@ -14,6 +14,7 @@
 #include "changes/inode.h"
 #include "changes/layers.h"
 #include "changes/staging.h"
+#include "checkpoint/seals.h"
 #include "checkpoint/superblocks.h"
 #include "device/device_timer.h"
 #include "device/faults.h"
@@ -349,7 +350,7 @@ Status Mover::apply(const LiveBlock& block, BlockAddr to) {
         break;
       }
     }
-    if (auto sealed = store_.seal(); !sealed.ok()) return sealed.error();
+    if (auto sealed = store_.seals().seal(); !sealed.ok()) return sealed.error();
   }
   LiveBlock shared = block;  // its file has lost it, and a snapshot still has it
   shared.held = shared.shared = true;

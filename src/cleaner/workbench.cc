@@ -23,9 +23,12 @@ namespace varve::cleaner {
 namespace {
 
 // Blocks that are read at a time. With the dead ones between them they may be twice as many: together they take a sixteenth of the bound.
-std::size_t usual_buffer(const store::Store& store) {
-  constexpr std::size_t kLeast = 64;
-  return std::clamp(store.options().memory_bytes / 32 / kBlockSize, kLeast, Mover::kUsualBuffer);
+// Where files are put together what is read together is read in few sweeps.
+std::size_t buffer_of(const store::Store& store, const Task& task) {
+  if (task.buffer) return task.buffer;
+  constexpr std::size_t kLeast = 64, kLeastOfTidying = 256;
+  const std::size_t share = store.options().memory_bytes / 32 / kBlockSize;
+  return task.tidies ? std::clamp(share, kLeastOfTidying, 2 * Mover::kUsualBuffer) : std::clamp(share, kLeast, Mover::kUsualBuffer);
 }
 
 }  // namespace
@@ -33,7 +36,7 @@ std::size_t usual_buffer(const store::Store& store) {
 Workbench::Workbench(store::Store& store, VictimRule& rule, Placement& placement, BadBlocks& bad, const Task& task,
                      std::function<void(std::string)> tell)
     : store_(store), rule_(rule), placement_(placement), bad_(bad), task_(task), tell_(std::move(tell)),
-      mover_(store, task.buffer ? task.buffer : usual_buffer(store), &bad) {
+      mover_(store, buffer_of(store, task), &bad) {
   survey();
   const std::uint64_t clean = store.segments().clean();
   spare_ = clean - std::min(clean, store.space().low_water());

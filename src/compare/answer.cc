@@ -10,7 +10,7 @@
 #include "compare/bytes.h"
 #include "compare/entries.h"
 #include "compare/file_scan.h"
-#include "fs/attempt.h"
+#include "operation/attempt.h"
 #include "snapshots/places.h"
 
 namespace varve::compare {
@@ -22,7 +22,7 @@ bool is_about_files(const Question& question) {
 }
 
 // It reads as a snapshot would that was made with it: places of moved blocks are asked for from its checkpoint on.
-tree::TreeView newest_view(fs::Attempt& a) {
+tree::TreeView newest_view(operation::Attempt& a) {
   a.inside();
   tree::TreeView view = a.view();
   if (!view.kept) view.kept = view.serial;
@@ -30,7 +30,7 @@ tree::TreeView newest_view(fs::Attempt& a) {
 }
 
 // Without a snapshot: nothing at all.
-Result<tree::TreeView> view_of(fs::Attempt& a, Serial snapshot) {
+Result<tree::TreeView> view_of(operation::Attempt& a, Serial snapshot) {
   a.inside();
   if (!snapshot) return tree::TreeView();
   if (snapshot == kNewest) return newest_view(a);
@@ -40,20 +40,20 @@ Result<tree::TreeView> view_of(fs::Attempt& a, Serial snapshot) {
 }
 
 // Places are those of this moment, so that both views agree.
-Status scan_changes(fs::Attempt& a, const Question& question, Progress& progress) {
+Status scan_changes(operation::Attempt& a, const Question& question, Progress& progress) {
   a.inside();
   const tree::TreeView before = TRY(view_of(a, question.before));
   const tree::TreeView after = TRY(view_of(a, question.after));
-  fs::OperationSource former(a.store(), a.wait(), &before), present(a.store(), a.wait(), &after);
+  operation::OperationSource former(a.store(), a.wait(), &before), present(a.store(), a.wait(), &after);
   return ChangeScan({former, before}, {present, after}, progress).run();
 }
 
 // `tell` finds its attributes loaded. No other thread has this object.
 template <auto tell>
-Status tell_of_inode(fs::Attempt& a, const Question& question, Progress& progress) {
+Status tell_of_inode(operation::Attempt& a, const Question& question, Progress& progress) {
   a.inside();
   const tree::TreeView view = TRY(view_of(a, question.after));
-  fs::OperationSource source(a.store(), a.wait(), &view);
+  operation::OperationSource source(a.store(), a.wait(), &view);
   const changes::InodePtr inode(new changes::Inode(question.from.ino));
   WriteLock lock(inode->mutex);
   TRY(changes::load_attributes(*inode, view, source));
@@ -101,7 +101,7 @@ Status read_data(fs::Filesystem& filesystem, fs::Operation& operation, const Que
 Status try_to_answer(fs::Filesystem& filesystem, fs::Operation& operation, const Question& question, Progress& progress) {
   if (question.kind == Question::Kind::data) return read_data(filesystem, operation, question, progress);
   if (is_about_files(question)) return scan_files(filesystem, operation, question, progress);
-  return filesystem.engine().attempt(operation, [&](fs::Attempt& a) -> Status {
+  return filesystem.operations().attempt(operation, [&](operation::Attempt& a) -> Status {
     switch (question.kind) {
       case Question::Kind::changes: return scan_changes(a, question, progress);
       case Question::Kind::entries: return tell_of_inode<list_entries>(a, question, progress);

@@ -1,4 +1,4 @@
-// Gives the answers (question.h), in attempts that never wait (fs/operation.h).
+// Gives the answers (question.h), in attempts that never wait (operation/operation.h).
 #pragma once
 
 #include "base/result.h"
@@ -6,14 +6,17 @@
 
 namespace varve::fs {
 class Filesystem;
+}
+
+namespace varve::operation {
 class Operation;
-}  // namespace varve::fs
+}
 
 namespace varve::compare {
 
 struct Progress;  // change_scan.h
 
 // One attempt at an answer: would_block: once more later, with the same `progress`.
-Result<Answer> answer(fs::Filesystem& filesystem, fs::Operation& operation, const Question& question, Progress& progress);
+Result<Answer> answer(fs::Filesystem& filesystem, operation::Operation& operation, const Question& question, Progress& progress);
 
 }  // namespace varve::compare

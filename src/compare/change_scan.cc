@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "format/record.h"
-#include "fs/operation.h"
+#include "operation/operation.h"
 #include "snapshots/places.h"
 
 namespace varve::compare {

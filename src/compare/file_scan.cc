@@ -9,8 +9,8 @@
 #include "base/invariant.h"
 #include "changes/layers.h"
 #include "compare/joint_read.h"
-#include "fs/attempt.h"
 #include "fs/engine.h"
+#include "operation/attempt.h"
 
 namespace varve::compare {
 
@@ -52,7 +52,7 @@ Status find_runs(const TreeSide& side, KeptFile& file) {
 }
 
 // The operation shows the snapshot, so nobody else has the inode.
-Result<KeptFile> describe(fs::Attempt& a, Ino ino) {
+Result<KeptFile> describe(operation::Attempt& a, Ino ino) {
   a.inside();
   const changes::InodePtr inode = TRY(a.inode(ino));
   WriteLock lock(inode->mutex);
@@ -73,7 +73,7 @@ class FileScan {
   Status run() {
     if (question_.inodes.empty() || question_.inodes.size() > kMostAsked) return Error(Errc::invalid, "no list of inodes");
     for (const KeptFile& file : files_) used_ += room_for(file);
-    TRY(filesystem_.engine().attempt(operation_, [this](fs::Attempt& a) -> Status {
+    TRY(filesystem_.operations().attempt(operation_, [this](operation::Attempt& a) -> Status {
       TRY(describe_all(a));
       return read_all(a);
     }));
@@ -92,7 +92,7 @@ class FileScan {
   std::size_t room_for(const KeptFile& file) const { return size_of(file) - (wants_data(file) ? 0 : file.data_bytes()); }
 
   // Those that are known stay so. The first that does not fit is for the next question.
-  Status describe_all(fs::Attempt& a) {
+  Status describe_all(operation::Attempt& a) {
     a.inside();
     if (!a.view().kept) return Error(Errc::stale, fmt::format("the snapshot of checkpoint {} has gone", question_.after));
     bool blocked = false;
@@ -112,14 +112,14 @@ class FileScan {
   }
 
   // The files behind the first one ask for their nodes, too, and these come together with what that one waits for.
-  void look_ahead(fs::Attempt& a) {
+  void look_ahead(operation::Attempt& a) {
     a.inside();
     constexpr std::size_t kAhead = 64;
     const std::size_t end = std::min(question_.inodes.size(), files_.size() + kAhead);
     for (std::size_t i = files_.size() + 1; i < end; ++i) (void)describe(a, question_.inodes[i]);
   }
 
-  Status read_all(fs::Attempt& a) {
+  Status read_all(operation::Attempt& a) {
     std::vector<KeptFile*> with_data;
     for (KeptFile& file : files_)
       if (wants_data(file)) with_data.push_back(&file);

@@ -24,7 +24,7 @@ struct Wanted {
 
 class JointRead {
  public:
-  explicit JointRead(fs::Attempt& attempt) : a_(attempt) {}
+  explicit JointRead(operation::Attempt& attempt) : a_(attempt) {}
 
   Status run(const std::vector<KeptFile*>& files) {
     inodes_.reserve(files.size());
@@ -78,7 +78,7 @@ class JointRead {
   Status fetch(std::size_t begin, std::size_t end) {
     std::vector<changes::MappedBlock> blocks;
     for (std::size_t i = begin; i < end; ++i) blocks.push_back(wanted_[i].mapped);
-    const auto whose = [&](std::size_t i) { return fs::FileBlock{(*wanted_[begin + i].inode)->ino, wanted_[begin + i].block}; };
+    const auto whose = [&](std::size_t i) { return operation::FileBlock{(*wanted_[begin + i].inode)->ino, wanted_[begin + i].block}; };
     const auto bytes = TRY(a_.fetch(blocks, whose));
     MEMORY_INVARIANT(bytes.size() == (end - begin) * kBlockSize);
     for (std::size_t i = begin; i < end; ++i) {
@@ -90,13 +90,13 @@ class JointRead {
     return {};
   }
 
-  fs::Attempt& a_;
+  operation::Attempt& a_;
   std::vector<changes::InodePtr> inodes_;
   std::vector<Wanted> wanted_;
 };
 
 }  // namespace
 
-Status read_jointly(fs::Attempt& attempt, const std::vector<KeptFile*>& files) { return JointRead(attempt).run(files); }
+Status read_jointly(operation::Attempt& attempt, const std::vector<KeptFile*>& files) { return JointRead(attempt).run(files); }
 
 }  // namespace varve::compare

@@ -6,13 +6,13 @@
 #include "base/result.h"
 #include "compare/kept_file.h"
 
-namespace varve::fs {
+namespace varve::operation {
 class Attempt;
 }
 
 namespace varve::compare {
 
 // Of an operation that shows a snapshot. Fills `data` of each, all blocks that `runs` says to be data; would_block: once more later.
-Status read_jointly(fs::Attempt& attempt, const std::vector<KeptFile*>& files);
+Status read_jointly(operation::Attempt& attempt, const std::vector<KeptFile*>& files);
 
 }  // namespace varve::compare

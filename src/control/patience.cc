@@ -16,22 +16,10 @@ thread_local bool is_silent = false;
 
 Patience::Patience(const std::string& directory) {
   if (is_silent) return;
-  watch_ = std::thread([this, directory] {
-    Lock lock(mutex_);
-    const auto is_over = [this]() REQUIRES(mutex_) { return answered_; };
-    if (changed_.wait_for(lock, kPatience, is_over)) return;
+  watch_.start("varve-patience", [this, directory] {
+    if (!watch_.rest(kPatience)) return;
     fmt::print(stderr, "varve: {}: waiting for its daemon, which does not answer. If it is stopped, kill -CONT lets it go on\n", directory);
   });
-}
-
-Patience::~Patience() {
-  if (!watch_.joinable()) return;
-  {
-    const Lock lock(mutex_);
-    answered_ = true;
-    changed_.notify_all();
-  }
-  watch_.join();
 }
 
 void Patience::keep_silent() { is_silent = true; }

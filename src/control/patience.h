@@ -2,9 +2,8 @@
 #pragma once
 
 #include <string>
-#include <thread>
 
-#include "base/mutex.h"
+#include "base/wakeable_thread.h"
 
 namespace varve::control {
 
@@ -12,7 +11,6 @@ namespace varve::control {
 class Patience {
  public:
   explicit Patience(const std::string& directory);
-  ~Patience();
   Patience(const Patience&) = delete;
   Patience& operator=(const Patience&) = delete;
 
@@ -20,10 +18,7 @@ class Patience {
   static void keep_silent();
 
  private:
-  Mutex mutex_;
-  Condition changed_;
-  bool answered_ GUARDED_BY(mutex_) = false;
-  std::thread watch_;
+  WakeableThread watch_;  // until the daemon has answered
 };
 
 }  // namespace varve::control

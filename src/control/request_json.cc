@@ -6,14 +6,14 @@ namespace varve::control {
 
 namespace {
 
-Json limit_json(std::uint64_t blocks) { return blocks == fs::CleanRequest::kNoLimit ? Json(nullptr) : Json(blocks); }
+Json limit_json(std::uint64_t blocks) { return blocks == jobs::CleanRequest::kNoLimit ? Json(nullptr) : Json(blocks); }
 
 std::uint64_t limit_from(const Json& json, const char* key) {
   const auto found = json.find(key);
-  return found != json.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : fs::CleanRequest::kNoLimit;
+  return found != json.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : jobs::CleanRequest::kNoLimit;
 }
 
-Json layout_json(const fs::CleanState::Layout& layout) {
+Json layout_json(const jobs::CleanState::Layout& layout) {
   return {{"clean_segments", layout.clean},
           {"used_segments", layout.used},
           {"garbage_blocks", layout.garbage},
@@ -42,7 +42,7 @@ Json forecast_json(const cleaner::Forecast& forecast) {
 
 }  // namespace
 
-Json to_json(const fs::CleanRequest& request) {
+Json to_json(const jobs::CleanRequest& request) {
   Json roots = Json::array();
   for (Ino root : request.roots) roots.push_back(root.v);
   return {{"strategy", request.strategy},
@@ -54,13 +54,13 @@ Json to_json(const fs::CleanRequest& request) {
           {"dry_run", request.dry_run}};
 }
 
-Result<fs::CleanRequest> clean_request_from(const Json& json) {
+Result<jobs::CleanRequest> clean_request_from(const Json& json) {
   if (!json.is_object()) return Error(Errc::invalid, "not a request to clean");
   auto words = [&](const char* key) {
     const auto found = json.find(key);
     return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
-  fs::CleanRequest request;
+  jobs::CleanRequest request;
   request.strategy = words("strategy");
   request.policy = words("policy");
   request.placement = words("placement");
@@ -75,9 +75,9 @@ Result<fs::CleanRequest> clean_request_from(const Json& json) {
   return request;
 }
 
-Json to_json(const fs::CleanState& state) {
+Json to_json(const jobs::CleanState& state) {
   Json json{{"state", name_of(state.phase)}, {"reason", state.reason}, {"doing", state.doing}};
-  if (state.phase == fs::CleanState::Phase::never) return json;
+  if (state.phase == jobs::CleanState::Phase::never) return json;
   json["request"] = to_json(state.request);
   json["seconds"] = state.seconds;
   json["segment_blocks"] = state.segment_blocks;
@@ -112,7 +112,7 @@ Json to_json(const std::vector<cleaner::PastRound>& rounds) {
   return json;
 }
 
-Json to_json(const fs::ResizeState& state) {
+Json to_json(const jobs::ResizeState& state) {
   Json json{{"state", name_of(state.phase)},
                               {"reason", state.reason},
                               {"doing", state.doing},
@@ -120,7 +120,7 @@ Json to_json(const fs::ResizeState& state) {
                               {"device_bytes", state.device_blocks << kBlockShift},
                               {"least_bytes", state.least_blocks << kBlockShift},
                               {"segment_bytes", state.segment_blocks << kBlockShift}};
-  if (state.phase == fs::ResizeState::Phase::never) return json;
+  if (state.phase == jobs::ResizeState::Phase::never) return json;
   json["from_bytes"] = state.from << kBlockShift;
   json["to_bytes"] = state.to << kBlockShift;
   json["rounds"] = state.rounds;

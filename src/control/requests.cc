@@ -73,7 +73,7 @@ Result<Attempt> clean_start(Filesystem& fs, const Json& json) {
 }
 
 Result<Attempt> resize_start(Filesystem& fs, const Json& json) {
-  const fs::ResizeRequest request{TRY(number_in(json, "bytes"))};
+  const jobs::ResizeRequest request{TRY(number_in(json, "bytes"))};
   return doing([&fs, request](fs::Operation&) { return fs.start_resize(request); });
 }
 
@@ -195,7 +195,7 @@ Result<Attempt> prepare(fs::Filesystem& filesystem, const Request& request) {
 
 Result<Answer> answer(fs::Filesystem& filesystem, const Request& request) {
   const Attempt attempt = TRY(prepare(filesystem, request));
-  fs::Operation operation(filesystem.engine(), {});
+  fs::Operation operation(filesystem.operations(), {});
   return fs::block_on(operation, [&] { return attempt(operation); });
 }
 

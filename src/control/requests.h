@@ -16,8 +16,11 @@
 
 namespace varve::fs {
 class Filesystem;
+}
+
+namespace varve::operation {
 class Operation;
-}  // namespace varve::fs
+}
 
 namespace varve::control {
 
@@ -39,8 +42,8 @@ enum class Right : std::uint8_t {  // whose it is to ask
   root,
 };
 
-// One attempt at an answer, which never waits (fs/operation.h).
-using Attempt = std::function<Result<Answer>(fs::Operation&)>;
+// One attempt at an answer, which never waits (operation/operation.h).
+using Attempt = std::function<Result<Answer>(operation::Operation&)>;
 
 struct Command {
   std::string_view name;

@@ -46,8 +46,8 @@ Json finding_json(const scrub::Finding& finding) {
   return json;
 }
 
-Json wait_json(const fs::FilesystemStatus& s, fs::WaitCause cause) {
-  const fs::WaitCount& count = s.waits[static_cast<std::size_t>(cause)];
+Json wait_json(const fs::FilesystemStatus& s, operation::WaitCause cause) {
+  const operation::WaitCount& count = s.waits[static_cast<std::size_t>(cause)];
   return {{"times", count.times}, {"total_us", count.total_ns / 1000}, {"longest_us", count.longest_ns / 1000}};
 }
 

@@ -245,7 +245,7 @@ End wait_for_end(Mount& mount, const MountOptions& options, Lifetime& lifetime) 
 void tell_snapshots(const Mount& mount) {
   const fuse::SessionSettings& settings = mount.session->settings();
   if (settings.snapshots_dir.empty() || !fs::snapshot_news(*mount.fs).newest) return;
-  fs::Operation operation(mount.fs->engine(), {});
+  fs::Operation operation(mount.fs->operations(), {});
   const auto found = mount.fs->lookup(operation, kRootIno, settings.snapshots_dir);
   if (found.ok()) {
     mount.fs->forget(found->ino, 1);

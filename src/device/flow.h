@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <vector>
+#include <utility>
 
 #include "base/clock.h"
-#include "base/mutex.h"
+#include "base/wait_list.h"
 #include "device/bandwidth.h"
 
 namespace varve::device {
@@ -18,23 +18,24 @@ class Flow {
   Flow(Clock& clock, std::uint64_t most);
 
   void launched(std::uint64_t bytes);
-  // Tells the writers that wait; what they throw comes out when all have been told.
+  // Tells the writers that wait.
   void landed(std::uint64_t bytes);
 
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   std::uint64_t bytes_per_second() const { return bandwidth_.bytes_per_second(); }  // that the device takes; 0: not known yet
   bool is_full() const { return bytes() > bandwidth_.limit(); }
   // Calls `ready` when there is room again; maybe at once.
-  void when_room(std::function<void()> ready);
+  void when_room(std::function<void()> ready) {
+    waiting_.add_while([this] { return is_full(); }, std::move(ready));
+  }
   // Tells all that wait, though there is none: they are to look what else has changed.
-  void wake();
+  void wake() { waiting_.wake(); }
 
  private:
   Clock& clock_;
   Bandwidth bandwidth_;
   std::atomic<std::uint64_t> bytes_{0};
-  Mutex mutex_;
-  std::vector<std::function<void()>> waiting_ GUARDED_BY(mutex_);
+  WaitList waiting_;
 };
 
 }  // namespace varve::device

@@ -66,7 +66,7 @@ void place_blocks(Attempt& a, const changes::Inode& inode, std::span<changes::St
   written.blocks = static_cast<std::uint32_t>(blocks.size());
   written.clock = clock;
   MEMORY_INVARIANT(!blocks.empty());
-  const std::uint8_t group = cleaner::place(a.engine().cleaner().placement(), written);
+  const std::uint8_t group = cleaner::place(a.operations().cleaner().placement(), written);
   MEMORY_INVARIANT(group < format::kMaxGroups);
   for (changes::StageBlock& block : blocks) {
     block.estimate = estimate;

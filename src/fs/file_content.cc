@@ -34,7 +34,7 @@ Result<std::span<const std::byte>> block_bytes(Attempt& a, const changes::Inode&
   if (mapped.kind != Kind::device) return std::span<const std::byte>(kZeros);
   if (auto flying = a.store().log().in_flight().find(mapped.address)) {
     // Its write may complete any moment: keep a copy with the operation.
-    DataRead& read = a.wait().reads.emplace_back();
+    operation::DataRead& read = a.wait().reads.emplace_back();
     read.own = AlignedBuffer(kBlockSize);
     std::memcpy(read.own.data(), flying->data, kBlockSize);
     read.target = read.own.data();

@@ -25,7 +25,7 @@ using Holes = std::vector<Hole>;
 
 // Asks for all the space, so that what cannot become whole is not begun. Not where others change the file meanwhile: windows
 // ask for themselves.
-Status look_for_space(Attempt& a, const changes::Inode& inode, Allocation& all) REQUIRES_SHARED(inode.mutex) {
+Status look_for_space(Attempt& a, const changes::Inode& inode, operation::Allocation& all) REQUIRES_SHARED(inode.mutex) {
   if (inode.content_version() == all.version) {
     TRY(count_some(a, inode, all.so_far, all.to));
     const std::uint64_t missing = all.to - all.from - all.so_far.owned;
@@ -66,7 +66,7 @@ Status find_holes(Attempt& a, const changes::Inode& inode, std::uint64_t from, s
 // What others write meanwhile into the part that has been counted only adds to it. What they clear there does not, so it is counted
 // anew; but not for ever, and not all in one attempt, which in a cold file would begin anew with each node that is missing.
 Result<std::uint64_t> count_in_steps(Attempt& a, const changes::Inode& inode, std::uint64_t from, std::uint64_t to) {
-  Count& count = a.wait().made_steps().count;
+  operation::Count& count = a.wait().made_steps().count;
   if (count.from != from || count.to != to) count = {from, to, inode.cleared_version(), 0, {from, 0}};
   if (count.version != inode.cleared_version() && !count.given_up()) {
     count.version = inode.cleared_version();
@@ -78,7 +78,7 @@ Result<std::uint64_t> count_in_steps(Attempt& a, const changes::Inode& inode, st
 }
 
 Result<bool> allocate_some(Attempt& a, changes::Inode& inode, std::uint64_t from, std::uint64_t to) {
-  Allocation& all = a.wait().made_steps().allocation;
+  operation::Allocation& all = a.wait().made_steps().allocation;
   if (all.from != from || all.to != to)
     all = {from, to, inode.content_version(), {from, 0}, to - from <= kWindowBlocks, from, to - from};
   if (!all.counted) {

@@ -2,7 +2,7 @@
 // much to read and to keep.
 #pragma once
 
-#include "fs/attempt.h"
+#include "fs/inode_util.h"
 
 namespace varve::fs {
 

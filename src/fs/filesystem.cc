@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/logging.h"
-#include "base/waiters.h"
+#include "base/wait_list.h"
 #include "changes/changes.h"
 #include "checkpoint/checkpoints.h"
 #include "checkpoint/protection.h"
@@ -16,13 +16,11 @@
 #include "cleaner/strategy.h"
 #include "cleaner/victim_rule.h"
 #include "device/io_context.h"
-#include "fs/attempt.h"
-#include "fs/clean_job.h"
-#include "fs/reaper.h"
-#include "fs/references.h"
-#include "fs/resize_job.h"
+#include "fs/engine.h"
 #include "io/trace_device.h"
+#include "jobs/jobs.h"
 #include "log/log.h"
+#include "operation/attempt.h"
 #include "scrub/scrubber.h"
 #include "segments/counters.h"
 #include "space/charge.h"
@@ -142,7 +140,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
   auto made = TRY(cleaner::Cleaner::make(*store, {options.strategy, options.victims, options.placement}));
   auto engine = std::make_unique<Engine>(std::move(store), std::move(made), options);
   engine->store().protection().set(options.protection);
-  engine->start_threads();
+  engine->jobs().start();
   std::unique_ptr<Filesystem> filesystem(new Filesystem(std::move(engine)));
   if (!filesystem->read_only()) TRY(filesystem->reap_orphans());
   filesystem->drop_passing_snapshots();
@@ -153,7 +151,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
 // Its checkpoints may be the first to meet damage in the tables of snapshots. Where a node cannot be read that lists some, they keep their
 // room until fsck has been here.
 Status Filesystem::reap_orphans() {
-  const Status reaped = engine_->reaper().reap_orphans();
+  const Status reaped = engine_->jobs().reaper().reap_orphans();
   if (reaped.ok()) return {};
   const bool lacks_room = reaped.fails_with(Errc::no_space);  // of the host
   const bool is_shown = read_only() && (lacks_room || !engine_->store().snapshots().damage().ok());
@@ -168,7 +166,7 @@ void Filesystem::limit_wait_for_room() {
 
 // The log has all that was acknowledged, whatever comes of the trees.
 Status Filesystem::sync_all() {
-  Operation operation(*engine_, {});
+  Operation operation(engine_->operations(), {});
   Status synced;
   do synced = block_on(operation, [&] { return sync(operation); });
   while (synced.fails_with(Errc::host_full));  // until there is room, or the device has failed for want of it
@@ -180,17 +178,17 @@ Status Filesystem::unmount() {
   limit_wait_for_room();
   Status status;
   engine_->scrubber().end();
-  engine_->clean_job().end();
-  engine_->resize_job().end();
+  engine_->jobs().clean_job().end();
+  engine_->jobs().resize_job().end();
   if (!store.faults().read_only()) {
-    status = engine_->reaper().reap_orphans();
+    status = engine_->jobs().reaper().reap_orphans();
     const Status synced = sync_all();
     if (status.ok()) status = synced;
   }
-  engine_->maintenance().stop();
-  engine_->resize_job().abandon();
+  engine_->jobs().scheduler().stop();
+  engine_->jobs().resize_job().abandon();
   if (store.faults().read_only()) {
-    engine_->stop_threads();
+    engine_->jobs().stop();
     if (engine_->options().read_only) return {};
     return store.faults().refusal();
   }
@@ -198,11 +196,11 @@ Status Filesystem::unmount() {
   const bool scrubbed = store.superblocks().scrub_mark() != written.scrub;
   const bool renamed = written.label != store.super().label || written.uuid != store.super().uuid;
   const bool makes_snapshot = store.protection().is_pending();
-  if (store.dirty() || scrubbed || renamed || makes_snapshot || !written.clean) {
+  if (store.staging().dirty() || scrubbed || renamed || makes_snapshot || !written.clean) {
     const Status settled = store.checkpoints().make({.clean = status.ok(), .evacuate = {}});  // not if orphans could not be read
     if (status.ok()) status = settled;
   }
-  engine_->stop_threads();
+  engine_->jobs().stop();
   store.io().drain();
   return status;
 }
@@ -219,7 +217,7 @@ SpaceInfo Filesystem::space() const {
 }
 
 Result<SpaceInfo> Filesystem::statfs(Operation& operation) {
-  return engine_->attempt(operation, [&](Attempt& a) -> Result<SpaceInfo> {
+  return engine_->attempt(operation, [&](operation::Attempt& a) -> Result<SpaceInfo> {
     store::Store& store = a.store();
     SpaceInfo info = space();
     info.inodes_free = info.free;
@@ -264,20 +262,21 @@ FilesystemStatus Filesystem::status() {
   fill_segments(status, store);
   fill_traffic(status, store);
   status.device_profile = store.space().device_profile();
-  status.waits = engine_->wait_times().counts();
+  status.waits = engine_->operations().wait_times().counts();
   status.cleaner_state = engine_->cleaner().state();
   status.cleaner_running = status.cleaner_state.rfind("idle", 0) != 0;
-  status.strategy = engine_->cleaner().strategy();
+  const cleaner::Cleaner::Spellings rules = engine_->cleaner().spellings();
+  status.strategy = rules.strategy;
+  status.victim_policy = rules.victims;
+  status.placement = rules.placement;
   status.strategy_explanation = engine_->cleaner().explanation();
-  status.victim_policy = engine_->cleaner().victims();
-  status.placement = engine_->cleaner().placement_name();
   status.pinned_segments = engine_->cleaner().pinned_segments();
   status.pinned_garbage_blocks = engine_->cleaner().pinned_garbage();
   status.node_cache_bytes = store.trees().cache().bytes();
   status.node_cache_hits = store.trees().cache().hits();
   status.node_cache_misses = store.trees().cache().misses();
   status.inodes_cached = store.inodes().size();
-  status.references = engine_->references().inodes();
+  status.references = engine_->operations().references().inodes();
   status.memory_limit_bytes = engine_->options().memory_limit_bytes;
   if (!status.memory_limit_bytes) status.memory_limit_bytes = engine_->options().memory_bytes;
   std::tie(status.first_error, status.last_error) = store.faults().first_and_last();
@@ -290,39 +289,35 @@ Status Filesystem::expect_room_on_host() const {
   return host_full() ? Status(Error(Errc::host_full, "no space left where the image lies: make room there first")) : Status();
 }
 
-Status Filesystem::start_clean(const CleanRequest& request) {
+Status Filesystem::start_clean(const jobs::CleanRequest& request) {
   if (!request.dry_run) TRY(expect_room_on_host());
-  CleanJob& job = engine_->clean_job();
-  TRY(job.start(request));
-  if (engine_->options().background) engine_->maintenance().kick();
-  else while (job.is_active()) job.step();
+  TRY(engine_->jobs().clean_job().start(request));
+  engine_->jobs().attend(engine_->jobs().clean_job());
   return {};
 }
 
 void Filesystem::stop_clean() {
-  engine_->clean_job().stop();
-  engine_->maintenance().kick();
+  engine_->jobs().clean_job().stop();
+  engine_->jobs().requests().kick();
 }
 
-Status Filesystem::start_resize(const ResizeRequest& request) {
+Status Filesystem::start_resize(const jobs::ResizeRequest& request) {
   TRY(expect_room_on_host());
-  ResizeJob& job = engine_->resize_job();
-  TRY(job.start(request));
-  if (engine_->options().background) engine_->maintenance().kick();
-  else while (job.is_active()) job.step();
+  TRY(engine_->jobs().resize_job().start(request));
+  engine_->jobs().attend(engine_->jobs().resize_job());
   return {};
 }
 
 void Filesystem::stop_resize() {
-  engine_->resize_job().stop();
-  engine_->maintenance().kick();
+  engine_->jobs().resize_job().stop();
+  engine_->jobs().requests().kick();
 }
 
-ResizeState Filesystem::resize_state() { return engine_->resize_job().state(); }
+jobs::ResizeState Filesystem::resize_state() { return engine_->jobs().resize_job().state(); }
 
 std::vector<cleaner::PastRound> Filesystem::history() { return engine_->cleaner().history().rounds(); }
 
-CleanState Filesystem::clean_state() { return engine_->clean_job().state(); }
+jobs::CleanState Filesystem::clean_state() { return engine_->jobs().clean_job().state(); }
 
 Status Filesystem::tune(std::string_view name, std::string_view value) {
   if (name == "strategy") return engine_->cleaner().set_strategy(value);
@@ -362,7 +357,7 @@ void Filesystem::drop_passing_snapshots() {
       log_warn("the snapshot '{}' is deleted: a tool that was interrupted has left it", one.name);
       snapshots.order({snapshots::SnapshotChange::Kind::remove, one.name, {}});
     }
-  if (engine_->options().background && snapshots.anything_asked()) engine_->maintenance().kick();
+  if (snapshots.anything_asked()) engine_->jobs().requests().kick();
 }
 
 // The state of now is the first that can be gone back to; or those left behind go.
@@ -370,8 +365,7 @@ void Filesystem::begin_protection() {
   if (read_only()) return;
   engine_->store().protection().begin();
   if (!engine_->store().protection().is_due()) return;
-  if (engine_->options().background) engine_->maintenance().kick();
-  else engine_->maintenance().work(false);
+  engine_->jobs().maintenance().attend();
 }
 
 // Of the filesystem itself: what the next superblocks say.
@@ -382,13 +376,13 @@ Status Filesystem::rename(std::string_view name, std::string_view value) {
   if (name == "label") {
     TRY(format::check_label(value));
     keeper.set_label(std::string(value));
-    engine_->maintenance().request_checkpoint(false);
+    engine_->jobs().requests().ask_for_checkpoint();
     return {};
   }
   const auto uuid = format::parse_uuid(value);
   if (!uuid) return Error(Errc::invalid, fmt::format("{}: not a UUID (32 hexadecimal digits)", value));
   keeper.set_uuid(*uuid);
-  engine_->maintenance().request_checkpoint(false);
+  engine_->jobs().requests().ask_for_checkpoint();
   return {};
 }
 
@@ -405,7 +399,7 @@ void Filesystem::set_host_full(bool is_full) {
   if (is_full && was_full) store.log().durability().let_go(Errc::host_full);
   store.log().flow().wake();  // they are refused, or let in
   store.waiters().wake();
-  if (engine_->options().background) engine_->maintenance().kick();
+  engine_->jobs().requests().kick();
 }
 
 void Filesystem::bound_memory(std::size_t bytes, std::size_t process_bytes) { engine_->bound_memory(bytes, process_bytes); }
@@ -413,6 +407,8 @@ void Filesystem::bound_memory(std::size_t bytes, std::size_t process_bytes) { en
 bool Filesystem::host_full() const { return engine_->store().faults().host_full(); }
 
 void Filesystem::stop_writing(const Error& why) { engine_->store().faults().go_read_only(why); }
+
+operation::Operations& Filesystem::operations() { return engine_->operations(); }
 
 bool Filesystem::read_only() const { return engine_->store().faults().read_only(); }
 

@@ -2,7 +2,7 @@
 //
 // Thread-safety: every member may be called from any thread at any time, with one Operation per request. Errors are
 // those that POSIX names for the matching call. Permission bits are the caller's business (the kernel checks them).
-// Every function with an Operation may fail with Errc::would_block; see fs/operation.h.
+// Every function with an Operation may fail with Errc::would_block; see operation/operation.h.
 //
 // Durability: what has been acknowledged is in order; after a crash the state is the one after some prefix of the
 // acknowledged operations, and that prefix contains everything before the last completed fsync or sync.
@@ -24,11 +24,11 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "format/item.h"
-#include "fs/operation.h"
 #include "fs/options.h"
 #include "fs/snapshot_list.h"
 #include "fs/status.h"
 #include "log/payload.h"
+#include "operation/operation.h"
 
 namespace varve::io {
 class BlockDevice;
@@ -39,13 +39,21 @@ namespace varve::snapshots {
 struct SnapshotChange;
 }
 
-namespace varve::fs {
-
-class Engine;
+namespace varve::jobs {
 struct CleanRequest;
 struct CleanState;
 struct ResizeRequest;
 struct ResizeState;
+}  // namespace varve::jobs
+
+namespace varve::fs {
+
+class Engine;
+
+// What callers name with it.
+using operation::block_on;
+using operation::Caller;
+using operation::Operation;
 
 struct Attr {
   Ino ino;
@@ -190,14 +198,14 @@ class Filesystem {
   Status start_scrub(Operation&, const scrub::Request& request);
   void stop_scrub();
   scrub::State scrub_state() const;
-  // Cleans as asked, in the background (fs/clean_job.h). Without background threads it is done when this returns.
-  Status start_clean(const CleanRequest& request);
+  // Cleans as asked, in the background (jobs/clean_job.h). Without background threads it is done when this returns.
+  Status start_clean(const jobs::CleanRequest& request);
   void stop_clean();
-  CleanState clean_state();
-  // Another size, as asked, in the background (fs/resize_job.h). Without background threads it is done when this returns.
-  Status start_resize(const ResizeRequest& request);
+  jobs::CleanState clean_state();
+  // Another size, as asked, in the background (jobs/resize_job.h). Without background threads it is done when this returns.
+  Status start_resize(const jobs::ResizeRequest& request);
   void stop_resize();
-  ResizeState resize_state();
+  jobs::ResizeState resize_state();
   std::vector<cleaner::PastRound> history();  // of cleaning, the latest rounds
   // FITRIM, in bytes of the device; returns what was discarded. Errc::invalid as of ext4: for a start beyond its end, less
   // than a block, and a `minimum` that no run of free blocks can have (they are looked for by segments).
@@ -224,7 +232,8 @@ class Filesystem {
   const format::Superblock& superblock() const;  // as mounted; only its fixed part is current
   // Whether a file may be immutable or append-only: what a checkpoint since mkfs has seen, not what was set since the last.
   bool may_have_protected_files() const;
-  Engine& engine() { return *engine_; }          // for making Operations
+  operation::Operations& operations();           // for making one
+  Engine& engine() { return *engine_; }          // what is behind it
   bool read_only() const;
   // Writes are held for want of room on the host (io/holding_device.h), or no more. Meanwhile changes are refused with
   // Errc::host_full. Called again while that lasts, it ends the waits of each fsync with the same error. Thread-safe.

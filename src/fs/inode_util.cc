@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "fs/references.h"
 #include "space/space.h"
 
 namespace varve::fs {
@@ -42,8 +41,8 @@ void drop_suid(changes::Inode& inode, bool any_sgid) {
 
 void release_unlinked(Attempt& attempt, changes::Inode& inode) {
   store::Store& store = attempt.store();
-  References& references = attempt.engine().references();
-  if (attempt.engine().options().count_references && references.count(inode.ino)) {
+  operation::References& references = attempt.operations().references();
+  if (attempt.operations().references().are_counted() && references.count(inode.ino)) {
     store.staging().set_attributes(inode);
     store.staging().set_orphan(inode, true);
     references.add_orphan(inode.ino);
@@ -69,9 +68,9 @@ bool atime_is_due(const Options& options, const changes::Inode& inode, Timestamp
   return a.atime <= a.mtime || a.atime <= a.ctime || now.seconds - a.atime.seconds >= kDaySeconds;
 }
 
-void touch_atime(Engine& engine, Operation& operation, Ino ino) {
+void touch_atime(operation::Operations& operations, Operation& operation, Ino ino) {
   if (operation.shown()) return;
-  (void)engine.attempt(operation, [&](Attempt& a) -> Status {
+  (void)operations.attempt(operation, [&](Attempt& a) -> Status {
     store::Store& store = a.store();
     if (store.space().changes_fill_memory()) return {};  // a reader does not wait for that
     changes::InodePtr inode = TRY(a.inode(ino));

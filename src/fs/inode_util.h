@@ -4,10 +4,19 @@
 #include <sys/stat.h>
 
 #include "format/chunk.h"
-#include "fs/attempt.h"
 #include "fs/filesystem.h"
+#include "operation/attempt.h"
 
 namespace varve::fs {
+
+// What operations are made of.
+using operation::Attempt;
+using operation::FileBlock;
+using operation::InodeLocks;
+using operation::kFewPlaces;
+using operation::kFewRecordBytes;
+using operation::Retry;
+using operation::Wait;
 
 inline bool is_directory(const changes::Inode& inode) REQUIRES_SHARED(inode.mutex) { return S_ISDIR(inode.attributes.mode); }
 inline bool is_regular(const changes::Inode& inode) REQUIRES_SHARED(inode.mutex) { return S_ISREG(inode.attributes.mode); }
@@ -50,7 +59,7 @@ Status may_remove_name(const changes::Inode& directory, const changes::Inode& in
 // Whether one has to change for a read at `now`.
 bool atime_is_due(const Options& options, const changes::Inode& inode, Timestamp now) REQUIRES_SHARED(inode.mutex);
 // Changes it, if that needs no waiting: a read never fails or waits for its time.
-void touch_atime(Engine& engine, Operation& operation, Ino ino);
+void touch_atime(operation::Operations& operations, Operation& operation, Ino ino);
 
 // --- extended attributes ---
 // A directory made below one with a default ACL has it twice, and all that is one operation's goes into one chunk.

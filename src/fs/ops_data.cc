@@ -4,9 +4,9 @@
 
 #include "base/invariant.h"
 #include "fs/block_history.h"
+#include "fs/engine.h"
 #include "fs/file_content.h"
 #include "fs/file_space.h"
-#include "fs/tidier.h"
 #include "log/log.h"
 #include "segments/counters.h"
 #include "segments/log_clock.h"
@@ -46,11 +46,11 @@ class ReadRange {
   // Of what is read in a row: on average shorter than a quarter of a MiB.
   void note_pieces() {
     constexpr std::size_t kLeast = 64;
-    Tidier& tidier = a_.engine().tidier();
-    if (!tidier.is_on() || mapped_.size() < kLeast || a_.shows_snapshot()) return;
+    operation::FileNotes& notes = a_.operations().file_notes();
+    if (!notes.is_on() || mapped_.size() < kLeast || a_.shows_snapshot()) return;
     std::size_t pieces = 0;
     for (std::size_t i = 0; i < mapped_.size(); i = end_of_run(i)) ++pieces;
-    if (pieces * kLeast > mapped_.size() + kLeast) tidier.note_pieces(ino_, pieces);
+    if (pieces * kLeast > mapped_.size() + kLeast) notes.note_pieces(ino_, pieces);
   }
 
   std::size_t end_of_run(std::size_t begin) const {
@@ -198,7 +198,8 @@ class WriteRange {
     const std::span<changes::StageBlock> staged(staged_.data(), staged_.size());
     place_blocks(a_, inode, staged, clock);
     a_.store().counters().user_blocks += count_;
-    if (offset_ < inode.attributes.size && a_.engine().tidier().is_on()) a_.engine().tidier().note_overwrite(inode.ino, count_);
+    operation::FileNotes& notes = a_.operations().file_notes();
+    if (offset_ < inode.attributes.size && notes.is_on()) notes.note_overwrite(inode.ino, count_);
     a_.staging().put_blocks(inode, staged, a_.store().log_clock().units(clock));
   }
 
@@ -232,11 +233,11 @@ Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_
     if (offset >= inode->attributes.size || out.empty()) return std::size_t{0};
     const auto wanted = out.first(std::min<std::uint64_t>(out.size(), inode->attributes.size - offset));
     TRY(ReadRange(a, ino, offset, wanted).run(*inode));
-    touch = !options.keep_atime && atime_is_due(a.engine().options(), *inode, a.now());
+    touch = !options.keep_atime && atime_is_due(engine_->options(), *inode, a.now());
     if (options.version) *options.version = inode->content_version();
     return wanted.size();
   });
-  if (touch) touch_atime(*engine_, operation, ino);
+  if (touch) touch_atime(engine_->operations(), operation, ino);
   return result;
 }
 

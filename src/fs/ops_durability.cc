@@ -6,9 +6,10 @@
 #include "checkpoint/checkpoints.h"
 #include "checkpoint/protection.h"
 #include "checkpoint/readers.h"
+#include "fs/engine.h"
 #include "fs/inode_util.h"
 #include "fs/snapshot_looks.h"
-#include "fs/trimmer.h"
+#include "jobs/jobs.h"
 #include "log/log.h"
 #include "scrub/scrubber.h"
 
@@ -33,8 +34,8 @@ Status Filesystem::sync(Operation& operation) {
   if (auto failure = store.log().durability().failure()) return *failure;
   if (store.options().read_only) return {};  // nothing was written; one that became read-only cannot seal what was
   if (!wait.sealed) {
-    wait.sealed = TRY(store.seal(store::Store::Seal::commit, operation.reactor()));
-    engine_->maintenance().note_sync();
+    wait.sealed = TRY(store.seals().seal(checkpoint::Seals::Purpose::commit, operation.reactor()));
+    engine_->jobs().seal_timing().note_sync();
   }
   if (store.log().durability().is_durable(*wait.sealed)) return {};
   if (const auto why = std::exchange(wait.let_go, std::nullopt)) return *why;
@@ -44,7 +45,7 @@ Status Filesystem::sync(Operation& operation) {
 
 void Filesystem::give_back_messages(io::Reactor& reactor) {
   store::Store& store = engine_->store();
-  if (store.staging().unsealed().stream_bytes()) (void)store.seal(store::Store::Seal::append, &reactor).ok();
+  if (store.staging().unsealed().stream_bytes()) (void)store.seals().seal(checkpoint::Seals::Purpose::append, &reactor).ok();
 }
 
 Status Filesystem::checkpoint(Operation& operation) {
@@ -53,7 +54,7 @@ Status Filesystem::checkpoint(Operation& operation) {
   if (auto failure = store.log().durability().failure()) return *failure;
   if (store.faults().read_only()) return store.faults().refusal();
   if (store.faults().host_full()) return Errc::host_full;
-  if (!store.dirty() && !store.checkpoints().running()) return {};
+  if (!store.staging().dirty() && !store.checkpoints().running()) return {};
   if (!wait.checkpoint) wait.checkpoint = store.checkpoints().next();
   if (store.checkpoints().settled() >= *wait.checkpoint) return {};
   wait.for_settled = true;
@@ -82,7 +83,7 @@ void Filesystem::hold_snapshots(checkpoint::Protection::Users users) {
 Status Filesystem::hold_for_reader(Serial snapshot, std::uint64_t reader, std::uint64_t seconds) {
   if (read_only()) return {};  // none goes
   TRY(engine_->store().readers().hold(snapshot, reader, seconds));
-  if (seconds == 0 && engine_->options().background && engine_->store().protection().is_due()) engine_->maintenance().kick();
+  if (seconds == 0 && engine_->store().protection().is_due()) engine_->jobs().requests().kick();
   return {};
 }
 
@@ -134,7 +135,7 @@ scrub::State Filesystem::scrub_state() const { return engine_->scrubber().state(
 Result<std::uint64_t> Filesystem::trim(Operation& operation, std::uint64_t start, std::uint64_t length,
                                        std::uint64_t minimum) {
   if (!engine_->store().faults().host_full()) TRY(checkpoint(operation));  // else what is given back may be the room that is lacking
-  return engine_->trimmer().trim(operation, start, length, minimum);
+  return engine_->operations().trimmer().trim(operation, start, length, minimum);
 }
 
 }  // namespace varve::fs

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "fs/acl.h"
+#include "fs/engine.h"
 #include "fs/inode_util.h"
 
 namespace varve::fs {
@@ -18,10 +19,10 @@ bool may_be_written_back(const changes::Inode& inode, const AttrChange& change) 
 }
 
 changes::Unsealed::Kind kind_of(const changes::Inode& inode, const AttrChange& change) REQUIRES_SHARED(inode.mutex) {
-  using Kind = changes::Unsealed::Kind;
+  using Times = changes::Unsealed::Kind;
   const bool has_more = change.mode || change.uid || change.gid || change.size || change.flags || change.drop_privileges;
-  if (!change.of_open_file || has_more) return Kind::any;
-  return inode.dated_by_write ? Kind::known_times : Kind::times;
+  if (!change.of_open_file || has_more) return Times::any;
+  return inode.dated_by_write ? Times::known_times : Times::times;
 }
 
 // Of an append-only inode `touch` may say that it was used now, and not when else.
@@ -95,10 +96,10 @@ Result<std::string> Filesystem::readlink(Operation& operation, Ino ino) {
     ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     if (!S_ISLNK(inode->attributes.mode)) return Errc::invalid;
-    touch = atime_is_due(a.engine().options(), *inode, a.now());
+    touch = atime_is_due(engine_->options(), *inode, a.now());
     return changes::load_symlink(*inode, a.view(), a.source());
   });
-  if (touch && result.ok()) touch_atime(*engine_, operation, ino);
+  if (touch && result.ok()) touch_atime(engine_->operations(), operation, ino);
   return result;
 }
 

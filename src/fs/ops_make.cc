@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "fs/acl.h"
+#include "fs/engine.h"
 #include "fs/inode_util.h"
-#include "fs/references.h"
 
 namespace varve::fs {
 
@@ -103,7 +103,7 @@ Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view
     if (S_ISDIR(node.mode)) ++directory->attributes.nlink;
     touch_mtime(*directory, now);
     a.staging().set_attributes(*directory);
-    if (a.engine().options().count_references) a.engine().references().add(inode->ino, 1);
+    if (a.operations().references().are_counted()) a.operations().references().add(inode->ino, 1);
     return attr_of(*inode, a.view());
   });
 }
@@ -123,8 +123,8 @@ Result<Attr> Filesystem::make_unnamed(Operation& operation, Ino parent, const Ne
     inode->attributes.nlink = 0;
     a.staging().set_attributes(*inode);
     a.staging().set_orphan(*inode, true);
-    if (a.engine().options().count_references) a.engine().references().add(inode->ino, 1);
-    a.engine().references().add_orphan(inode->ino);
+    if (a.operations().references().are_counted()) a.operations().references().add(inode->ino, 1);
+    a.operations().references().add_orphan(inode->ino);
     return attr_of(*inode, a.view());
   });
 }

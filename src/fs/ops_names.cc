@@ -1,9 +1,9 @@
 // Names: lookup, link, unlink, rmdir, readdir. Making and renaming have files of their own.
 #include <fmt/format.h>
 
+#include "fs/engine.h"
 #include "fs/inode_util.h"
-#include "fs/reaper.h"
-#include "fs/references.h"
+#include "jobs/jobs.h"
 
 namespace varve::fs {
 
@@ -32,7 +32,7 @@ Result<Attr> Filesystem::lookup(Operation& operation, Ino parent, std::string_vi
     if ((*inode)->gone()) return Errc::not_found;
     // The kernel asks by "." for what it does not hold, so an inode without a name is about to go.
     if (name == "." && (*inode)->attributes.nlink == 0) return Errc::stale;
-    if (a.engine().options().count_references && !a.shows_snapshot()) a.engine().references().add(ino, 1);
+    if (a.operations().references().are_counted() && !a.shows_snapshot()) a.operations().references().add(ino, 1);
     return attr_of(**inode, a.view());
   });
 }
@@ -53,7 +53,7 @@ Result<Attr> Filesystem::link(Operation& operation, Ino ino, Ino parent, std::st
     const Timestamp now = a.now();
     if (inode->attributes.nlink == 0) {  // made without a name
       a.staging().set_orphan(*inode, false);
-      a.engine().references().take_orphan(ino);
+      a.operations().references().take_orphan(ino);
     }
     ++inode->attributes.nlink;
     inode->attributes.ctime = now;
@@ -61,7 +61,7 @@ Result<Attr> Filesystem::link(Operation& operation, Ino ino, Ino parent, std::st
     a.staging().add_entry(*directory, name, ino, entry_type(inode->attributes.mode));
     touch_mtime(*directory, now);
     a.staging().set_attributes(*directory);
-    if (a.engine().options().count_references) a.engine().references().add(ino, 1);
+    if (a.operations().references().are_counted()) a.operations().references().add(ino, 1);
     return attr_of(*inode, a.view());
   });
 }
@@ -78,9 +78,9 @@ Status must_be(Removed what, const changes::Inode& inode) REQUIRES_SHARED(inode.
 }
 
 // What unlink and rmdir share.
-Status remove_name(Engine& engine, Operation& operation, Ino parent, std::string_view name, Removed what) {
+Status remove_name(operation::Operations& operations, Operation& operation, Ino parent, std::string_view name, Removed what) {
   if (name.size() > format::kMaxName) return Errc::name_too_long;
-  return engine.attempt(operation, [&](Attempt& a) -> Status {
+  return operations.attempt(operation, [&](Attempt& a) -> Status {
     changes::InodePtr directory = TRY(a.directory(parent));
     std::optional<changes::FoundEntry> found;
     {
@@ -121,25 +121,25 @@ Status remove_name(Engine& engine, Operation& operation, Ino parent, std::string
 }  // namespace
 
 Status Filesystem::unlink(Operation& operation, Ino parent, std::string_view name) {
-  return remove_name(*engine_, operation, parent, name, Removed::file);
+  return remove_name(engine_->operations(), operation, parent, name, Removed::file);
 }
 
 Status Filesystem::rmdir(Operation& operation, Ino parent, std::string_view name) {
   if (name == ".") return Errc::invalid;
   if (name == "..") return Errc::not_empty;
-  return remove_name(*engine_, operation, parent, name, Removed::directory);
+  return remove_name(engine_->operations(), operation, parent, name, Removed::directory);
 }
 
 void Filesystem::forget(Ino ino, std::uint64_t count) {
-  References& references = engine_->references();
-  if (references.drop(ino, count) == 0 && references.take_orphan(ino)) engine_->reaper().soon(ino);
+  operation::References& references = engine_->operations().references();
+  if (references.drop(ino, count) == 0 && references.take_orphan(ino)) engine_->jobs().reaper().soon(ino);
 }
 
 void Filesystem::count_reference(Ino ino) {
-  if (engine_->options().count_references) engine_->references().add(ino, 1);
+  if (engine_->options().count_references) engine_->operations().references().add(ino, 1);
 }
 
-std::vector<Ino> Filesystem::referenced() const { return engine_->references().all(); }
+std::vector<Ino> Filesystem::referenced() const { return engine_->operations().references().all(); }
 
 // --- readdir ------------------------------------------------------------------------------------------------------------
 
@@ -207,12 +207,12 @@ Status Filesystem::readdir(Operation& operation, Ino directory_ino, std::uint64_
     {
       ReadLock lock(directory->mutex);
       listed = TRY(list(a, *directory, cookie));
-      touch = atime_is_due(a.engine().options(), *directory, a.now());
+      touch = atime_is_due(engine_->options(), *directory, a.now());
     }
     if (plus) TRY(add_attributes(a, listed.entries));
     return {};
   }));
-  if (touch) touch_atime(*engine_, operation, directory_ino);
+  if (touch) touch_atime(engine_->operations(), operation, directory_ino);
   for (const ListedEntry& entry : listed.entries) {
     const bool last = listed.to_the_end && &entry == &listed.entries.back();
     const Attr* attr = entry.attr ? &*entry.attr : nullptr;

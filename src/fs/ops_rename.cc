@@ -6,6 +6,7 @@
 
 #include "base/invariant.h"
 
+#include "fs/engine.h"
 #include "fs/inode_util.h"
 
 namespace varve::fs {
@@ -27,7 +28,7 @@ class Rename {
     std::optional<Lock> still;
     if (gets_another_parent()) {
       // Only these can make a loop: one at a time keeps the way to the root as it is while it is looked at.
-      still.emplace(a_.engine().rename_mutex());
+      still.emplace(a_.operations().rename_mutex());
       TRY(check_loops());
     }
     const InodeLocks locks(from_dir_, to_dir_, source_, target_);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "changes/seek.h"
+#include "fs/engine.h"
 #include "fs/file_content.h"
 #include "fs/file_space.h"
 
@@ -45,12 +46,12 @@ Status clear_range(Attempt& a, changes::Inode& inode, std::uint64_t offset, std:
   return {};
 }
 
-Status allocate(Engine& engine, Operation& operation, Ino ino, FallocateMode mode, std::uint64_t offset, std::uint64_t length,
-                WriteFlags flags) {
+Status allocate(operation::Operations& operations, Operation& operation, Ino ino, FallocateMode mode, std::uint64_t offset,
+                std::uint64_t length, WriteFlags flags) {
   constexpr int kWindowsPerTurn = 4;
   bool done = false;
   for (int i = 0; i < kWindowsPerTurn && !done; ++i) {
-    TRY(engine.attempt(operation, [&](Attempt& a) -> Status {
+    TRY(operations.attempt(operation, [&](Attempt& a) -> Status {
       changes::InodePtr inode = TRY(a.inode(ino));
       WriteLock lock(inode->mutex);
       TRY(must_be_file(*inode));
@@ -104,7 +105,7 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
   if (length == 0) return Errc::invalid;
   if (offset > format::kMaxFileBytes || length > format::kMaxFileBytes - offset) return Errc::file_too_big;
   if (mode == FallocateMode::allocate || mode == FallocateMode::allocate_keep_size)
-    return allocate(*engine_, operation, ino, mode, offset, length, flags);
+    return allocate(engine_->operations(), operation, ino, mode, offset, length, flags);
   return engine_->attempt(operation, [&](Attempt& a) -> Status {
     changes::InodePtr inode = TRY(a.inode(ino));
     WriteLock lock(inode->mutex);

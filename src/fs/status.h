@@ -10,7 +10,7 @@
 #include "device/fault_counts.h"
 #include "format/superblock.h"
 #include "fs/status_fields.h"
-#include "fs/wait_times.h"
+#include "operation/wait_times.h"
 #include "scrub/state.h"
 #include "snapshots/protection_settings.h"
 
@@ -89,7 +89,7 @@ struct FilesystemStatus : StatusCounters {
 
   format::DeviceProfile device_profile;  // what writes cost, as far as it is known by now
 
-  WaitCounts waits{};  // of operations, by what they waited for
+  operation::WaitCounts waits{};  // of operations, by what they waited for
 
   format::LifetimeCounters lifetime;
   format::ErrorEvent first_error, last_error;

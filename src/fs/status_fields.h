@@ -101,14 +101,14 @@
   COUNTER("cleaner", pinned_segments, count, "Pinned by bad blocks", gauge("varve_pinned_segments"), \
           "Segments that bad blocks keep in use.") \
   COUNTER("cleaner", pinned_garbage_blocks, blocks, "", none, "Garbage in these.") \
-  FIELD("waits", node, wait_json(s, fs::WaitCause::node), wait, "Tree nodes", none, "For a tree node from the device.") \
-  FIELD("waits", data, wait_json(s, fs::WaitCause::data), wait, "Blocks of files", none, "For blocks of a file from the device.") \
-  FIELD("waits", durable, wait_json(s, fs::WaitCause::durable), wait, "Flushes", none, "For a flush.") \
-  FIELD("waits", memory, wait_json(s, fs::WaitCause::memory), wait, "Memory for changes", none, \
+  FIELD("waits", node, wait_json(s, operation::WaitCause::node), wait, "Tree nodes", none, "For a tree node from the device.") \
+  FIELD("waits", data, wait_json(s, operation::WaitCause::data), wait, "Blocks of files", none, "For blocks of a file from the device.") \
+  FIELD("waits", durable, wait_json(s, operation::WaitCause::durable), wait, "Flushes", none, "For a flush.") \
+  FIELD("waits", memory, wait_json(s, operation::WaitCause::memory), wait, "Memory for changes", none, \
         "For a checkpoint, because changes fill their memory.") \
-  FIELD("waits", space, wait_json(s, fs::WaitCause::space), wait, "Clean segments", none, \
+  FIELD("waits", space, wait_json(s, operation::WaitCause::space), wait, "Clean segments", none, \
         "For a checkpoint, because clean segments run short.") \
-  FIELD("waits", in_flight, wait_json(s, fs::WaitCause::in_flight), wait, "Writes on their way", none, \
+  FIELD("waits", in_flight, wait_json(s, operation::WaitCause::in_flight), wait, "Writes on their way", none, \
         "For writes that are on their way.") \
   FIELD("scrub", state, name_of(s.scrub.phase), words, "State", none, "Of the newest one: never, running, stopped, finished, failed.") \
   FIELD("scrub", reason, s.scrub.reason, words, "Because", none, "Why it failed.") \

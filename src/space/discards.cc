@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "base/invariant.h"
-#include "base/waiters.h"
+#include "base/wait_list.h"
 #include "device/io_context.h"
 #include "io/block_device.h"
 #include "io/request.h"
@@ -23,7 +23,7 @@ struct Discards::Discard : io::IoRequest {
   bool queued;
 };
 
-Discards::Discards(device::IoContext& io, segments::SegmentTable& segments, Waiters& waiters, bool wanted)
+Discards::Discards(device::IoContext& io, segments::SegmentTable& segments, WaitList& waiters, bool wanted)
     : io_(io), segments_(segments), waiters_(waiters), wanted_(wanted && io.device().geometry().supports_discard) {}
 
 std::optional<tree::DeadRuns> Discards::dead_runs() const {

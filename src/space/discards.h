@@ -13,7 +13,7 @@
 #include "tree/dead_runs.h"
 
 namespace varve {
-class Waiters;
+class WaitList;
 }
 
 namespace varve::device {
@@ -28,7 +28,7 @@ namespace varve::space {
 
 class Discards {
  public:
-  Discards(device::IoContext& io, segments::SegmentTable& segments, Waiters& waiters, bool wanted);
+  Discards(device::IoContext& io, segments::SegmentTable& segments, WaitList& waiters, bool wanted);
 
   bool wanted() const { return wanted_; }
   // For a checkpoint to collect dead blocks in, if they are wanted.
@@ -54,7 +54,7 @@ class Discards {
 
   device::IoContext& io_;
   segments::SegmentTable& segments_;
-  Waiters& waiters_;
+  WaitList& waiters_;
   const bool wanted_;
   Mutex mutex_;
   std::deque<Waiting> queue_ GUARDED_BY(mutex_);

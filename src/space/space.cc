@@ -86,6 +86,7 @@ std::uint64_t Space::low_water_beside_holes() const {
 }
 
 bool Space::relief_is_due() const {
+  if (parts_.changes.count_bytes() >= parts_.memory_bytes / 6) return true;
   const Gate::Pass pass(parts_.gate);
   return space::relief_is_due(view());
 }

@@ -111,7 +111,8 @@ class Space {
   // --- when to look for space: not inside the gate ---
   std::uint64_t low_water() const EXCLUDES(the_gate);  // with fewer clean segments than this, users wait
   std::uint64_t low_water_beside_holes() const EXCLUDES(the_gate);
-  bool relief_is_due() const EXCLUDES(the_gate);       // a checkpoint would let operations in that soon must wait for one
+  // A checkpoint would let operations in that soon must wait for one, or changes take a sixth of the memory.
+  bool relief_is_due() const EXCLUDES(the_gate);
 
   // --- another size ---
   // Could what is needed now be had from the segments below, if all that stands beyond was closed? With what users want to find, or

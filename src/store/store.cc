@@ -6,7 +6,7 @@
 
 #include "base/counted.h"
 #include "base/logging.h"
-#include "base/waiters.h"
+#include "base/wait_list.h"
 #include "changes/changes.h"
 #include "changes/inode.h"
 #include "changes/replay.h"
@@ -16,6 +16,7 @@
 #include "checkpoint/readers.h"
 #include "checkpoint/reshaping.h"
 #include "checkpoint/sealer.h"
+#include "checkpoint/seals.h"
 #include "checkpoint/superblock_keeper.h"
 #include "checkpoint/superblocks.h"
 #include "device/faults.h"
@@ -80,7 +81,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
       space_(std::make_unique<space::Space>(
           space::SpaceParts{*segments_, *log_, gate_, *trees_, *snapshots_, *changes_, *staging_, *counters_, options_.memory_bytes,
                             profile_of(super, options.streams), io_->streams(), device.geometry().is_block_device})),
-      waiters_(std::make_unique<Waiters>()),
+      waiters_(std::make_unique<WaitList>()),
       discards_(std::make_unique<space::Discards>(*io_, *segments_, *waiters_, options.discard)),
       hole_feeder_(std::make_unique<space::HoleFeeder>(
           space::HoleFeeder::Parts{gate_, *segments_, *log_, *trees_, *charge_, *space_, *faults_})),
@@ -93,6 +94,8 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
           gate_, *options.clock, options_.memory_bytes, *io_, *faults_, *counters_, *segments_, *log_clock_, *log_, *superblocks_, *trees_,
           *snapshots_, *changes_, *inodes_, *staging_, *charge_, *space_, *hole_feeder_, *discards_, *waiters_, *sealer_, *readers_,
           *protection_})),
+      seals_(std::make_unique<checkpoint::Seals>(
+          checkpoint::Seals::Parts{gate_, *io_, *faults_, *log_, *staging_, *sealer_, *checkpoints_})),
       reshaping_(std::make_unique<checkpoint::Reshaping>(
           checkpoint::Reshaping::Parts{gate_, *options.clock, *faults_, *segments_, *log_, *trees_, *space_, *sealer_, *checkpoints_})) {
   {
@@ -274,39 +277,5 @@ Status Store::recover(const std::function<Status()>& make_equal) {
   superblocks_->count_recovery();
   return checkpoints_->make({});
 }
-
-Result<Lsn> Store::seal(Seal purpose, io::Reactor* reactor) {
-  Result<Lsn> lsn = Errc::read_only;
-  {
-    const Gate::Closure closed(gate_);
-    if (faults_->read_only()) return faults_->refusal();
-    lsn = sealer_->run(purpose == Seal::commit, reactor);
-  }
-  faults_->settle_alarm();
-  if (!lsn.ok()) faults_->go_read_only(lsn.error());
-  if (faults_->read_only()) log_->give_up();  // it may have become so with the gate closed
-  if (checkpoints_->epoch_due() && !io_->background()) TRY(checkpoints_->write_epoch());
-  return lsn;
-}
-
-Status Store::make_room_for_records(bool seal, io::Reactor* reactor) {
-  bool made = false;
-  if (!seal) {
-    const Gate::Closure closed(gate_);
-    made = sealer_->make_room_for_records();
-  }
-  faults_->settle_alarm();
-  if (!made) TRY(this->seal(Seal::append, reactor));
-  return {};
-}
-
-// A seal hands the time over to its chunk before it forgets it, so it is looked for in this order. What is in a chunk is older.
-std::uint64_t Store::unawaited_since_ns() {
-  const std::uint64_t unsealed = staging_->unsealed().since_ns();
-  const std::uint64_t sealed = log_->durability().unawaited_since_ns();
-  return sealed ? sealed : unsealed;
-}
-
-bool Store::dirty() { return staging_->unsealed().any() || changes_->count_records() > 0; }
 
 }  // namespace varve::store

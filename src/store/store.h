@@ -13,7 +13,7 @@
 #include "store/options.h"
 
 namespace varve {
-class Waiters;
+class WaitList;
 }
 
 namespace varve::changes {
@@ -28,6 +28,7 @@ class Protection;
 class Readers;
 class Reshaping;
 class Sealer;
+class Seals;
 class SuperblockKeeper;
 }  // namespace varve::checkpoint
 
@@ -103,24 +104,12 @@ class Store {
   space::Space& space() { return *space_; }
   space::HoleFeeder& hole_feeder() { return *hole_feeder_; }
   checkpoint::Checkpoints& checkpoints() { return *checkpoints_; }
-  Waiters& waiters() { return *waiters_; }  // for a checkpoint, or for a search for space to end
+  WaitList& waiters() { return *waiters_; }  // for a checkpoint, or for a search for space to end
   space::Discards& discards() { return *discards_; }
-  checkpoint::Sealer& sealer() { return *sealer_; }
+  checkpoint::Seals& seals() { return *seals_; }
   checkpoint::Readers& readers() { return *readers_; }
   checkpoint::Protection& protection() { return *protection_; }  // makes snapshots unasked
   checkpoint::Reshaping& reshaping() { return *reshaping_; }
-
-  // Everything acknowledged so far is in chunk <result> or earlier. Does not wait for I/O.
-  // commit: the caller is about to wait until it is durable. `reactor`: of the calling thread, or null.
-  enum class Seal : std::uint8_t { append, commit };
-  Result<Lsn> seal(Seal purpose = Seal::append, io::Reactor* reactor = nullptr) EXCLUDES(the_gate);
-  // After Space::Room::chunk_full: makes room for records in this chunk, if it has much to gain by that and `seal` does not ask for
-  // the next one.
-  Status make_room_for_records(bool seal, io::Reactor* reactor = nullptr) EXCLUDES(the_gate);
-  // When the oldest operation was acknowledged that no flush will come for by itself: it is in no chunk, or in one that nobody
-  // waits for. 0: there is none.
-  std::uint64_t unawaited_since_ns();
-  bool dirty() EXCLUDES(the_gate);  // anything not in the settled trees
 
  private:
   Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super);
@@ -145,13 +134,14 @@ class Store {
   const std::unique_ptr<changes::Staging> staging_;
   const std::unique_ptr<space::Charge> charge_;
   const std::unique_ptr<space::Space> space_;
-  const std::unique_ptr<Waiters> waiters_;
+  const std::unique_ptr<WaitList> waiters_;
   const std::unique_ptr<space::Discards> discards_;
   const std::unique_ptr<space::HoleFeeder> hole_feeder_;
   const std::unique_ptr<checkpoint::Sealer> sealer_;
   const std::unique_ptr<checkpoint::Readers> readers_;
   const std::unique_ptr<checkpoint::Protection> protection_;
   const std::unique_ptr<checkpoint::Checkpoints> checkpoints_;
+  const std::unique_ptr<checkpoint::Seals> seals_;
   const std::unique_ptr<checkpoint::Reshaping> reshaping_;
 };
 

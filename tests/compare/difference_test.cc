@@ -182,7 +182,7 @@ TEST(Differences, are_found_without_looking_at_the_rest) {
   const tree::TreeView& view = world.fixture.store().trees().own_view();
   ASSERT_GT(view.node_blocks(), 300U);
   const auto serials = kept_serials(world);
-  fs::Operation operation(world.fixture.fs().engine(), {});
+  fs::Operation operation(world.fixture.fs().operations(), {});
   compare::Progress progress;
   const auto found = fs::block_on(operation, [&] {
     return compare::answer(world.fixture.fs(), operation, {compare::Question::Kind::changes, serials[0], serials[1]}, progress);

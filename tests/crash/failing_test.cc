@@ -13,12 +13,12 @@
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
-#include "base/waiters.h"
+#include "base/wait_list.h"
 #include "device/faults.h"
 #include "format/node.h"
 #include "fs/engine.h"
-#include "fs/resize_job.h"
 #include "io/mem_device.h"
+#include "jobs/resize_job.h"
 #include "store/store.h"
 #include "support/fault_device.h"
 #include "support/fs_fixture.h"
@@ -130,7 +130,7 @@ TEST_F(Failing, H15_a_flush_that_fails_while_it_grows_is_heard_by_those_who_sync
   ASSERT_TRUE(fixture_.seal().ok());
   device_.add({.kind = io::IoKind::flush});
   ASSERT_TRUE(fixture_.fs().start_resize({32u << 20}).ok());
-  EXPECT_EQ(fixture_.fs().resize_state().phase, fs::ResizeState::Phase::failed);
+  EXPECT_EQ(fixture_.fs().resize_state().phase, jobs::ResizeState::Phase::failed);
   EXPECT_FALSE(sync().ok());
 }
 

@@ -17,7 +17,7 @@
 #include "checkpoint/checkpoints.h"
 #include "device/io_context.h"
 #include "fs/engine.h"
-#include "fs/maintenance.h"
+#include "jobs/jobs.h"
 #include "store/store.h"
 #include "support/crash_scenario.h"
 #include "support/pattern.h"
@@ -133,7 +133,7 @@ class Unattended : public ::testing::Test {
   // Until the engine's threads have nothing to look after: the one thread says so, and the other, which asks it before it sleeps, has been
   // awake since.
   void let_threads_rest() {
-    wait_until([&] { return !live.fixture.fs().engine().maintenance().is_armed(); });
+    wait_until([&] { return !live.fixture.fs().engine().jobs().requests().is_armed(); });
     std::atomic<bool> done{false};
     AlignedBuffer block(kBlockSize);
     io::IoRequest look;
@@ -166,7 +166,7 @@ TEST_F(Unattended, H48_what_was_sealed_for_its_size_becomes_durable) {
   let_threads_rest();
   {
     const auto reactor = io::Reactor::make();  // of a serving thread: the engine's threads have no part in what it writes
-    fs::Operation operation(live.fixture.fs().engine(), {}, reactor.get());
+    fs::Operation operation(live.fixture.fs().operations(), {}, reactor.get());
     const auto data = piece(0);
     ASSERT_TRUE(fs::block_on(operation, [&] { return live.fixture.fs().write(operation, file, 0, data, fs::WriteFlags{}); }).ok());
     ASSERT_EQ(live.store().staging().unsealed().payload_bytes(), 0U);
@@ -185,7 +185,7 @@ TEST_F(Unattended, H48_what_a_steady_writer_has_written_becomes_durable) {
     ASSERT_NO_FATAL_FAILURE(write());
     last.push_back(pieces - 1);
     live.clock.advance(kSecond);
-    live.fixture.fs().engine().maintenance().kick();  // its timer goes by the other clock
+    live.fixture.fs().engine().jobs().requests().kick();  // its timer goes by the other clock
   }
   for (std::uint64_t n = 0; n + kDelay < kSeconds; ++n) ASSERT_TRUE(eventually([&] { return survives(last[n]); })) << "second " << n;
   EXPECT_LE(live.device.flushes(), before + kSeconds / kDelay);

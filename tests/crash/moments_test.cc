@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "checkpoint/seals.h"
 #include "cleaner/mover.h"
 #include "device/io_context.h"
 #include "format/item.h"
@@ -245,7 +246,7 @@ TEST(Hazards, H47_a_block_in_flight_keeps_its_bytes) {
   const auto content = pattern_bytes(1, 0, 40 * kBlockSize);
   ASSERT_TRUE(fixture.write(file, 0, content).ok());
   store::Store& store = fixture.store();
-  const auto lsn = store.seal(store::Store::Seal::commit);
+  const auto lsn = store.seals().seal(checkpoint::Seals::Purpose::commit);
   ASSERT_TRUE(lsn.ok());
   ASSERT_GT(store.log().in_flight().count(), 0U);
   fs::AttrChange change;

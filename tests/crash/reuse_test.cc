@@ -6,8 +6,8 @@
 #include "device/faults.h"
 #include "format/item.h"
 #include "fs/engine.h"
-#include "fs/wait.h"
 #include "image_tools.h"
+#include "operation/wait.h"
 #include "store/store.h"
 #include "support/good.h"
 #include "support/pattern.h"
@@ -28,7 +28,7 @@ class Reuse : public ::testing::Test {
     write(1);
     ASSERT_TRUE(world.fixture.unmount().ok());
     ASSERT_TRUE(world.fixture.mount().ok());  // nothing is cached
-    operation = std::make_unique<fs::Operation>(fs().engine(), fs::Caller{});
+    operation = std::make_unique<fs::Operation>(fs().operations(), fs::Caller{});
   }
   void TearDown() override { operation.reset(); }
 
@@ -126,7 +126,7 @@ TEST_F(Reuse, H30_a_node_whose_place_was_used_again) {
   ASSERT_FALSE(operation->wait().pins.empty());
   const format::NodeRef ref = store().trees().own_view().inode_file.ref;
   const BlockAddr root = ref.address;
-  ASSERT_TRUE(operation->wait().pins.contains(fs::NodeName(ref)));
+  ASSERT_TRUE(operation->wait().pins.contains(operation::NodeName(ref)));
   std::uint64_t seed = 2;
   do {
     ASSERT_LT(seed, 100000U) << "the root never comes back to its place";
@@ -151,7 +151,7 @@ TEST_F(Reuse, H30_a_node_whose_place_is_used_again_before_it_is_read) {
   } while (block_at(world.device, root) == before);
   store().trees().cache().clear();  // a checkpoint has read it while it still stood there
   operation->block();
-  ASSERT_TRUE(operation->wait().failed_nodes.contains(fs::NodeName(ref)));
+  ASSERT_TRUE(operation->wait().failed_nodes.contains(operation::NodeName(ref)));
   expect_pattern(fs::block_on(*operation, [&] { return read(); }), seed - 1);
   EXPECT_EQ(store().checkpoints().lifetime().errors, 0U);
 }

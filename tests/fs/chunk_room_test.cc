@@ -58,7 +58,7 @@ class ChunkRoom : public test::MountedTest {
   // As an image may have it from a Varve that did not look at the length.
   void set_unchecked(Ino ino, std::string_view name, const Value& value) {
     const Status set = fixture_.call([&](Operation& op) {
-      return fixture_.fs().engine().attempt(op, [&](Attempt& a) -> Status {
+      return fixture_.fs().operations().attempt(op, [&](operation::Attempt& a) -> Status {
         const changes::InodePtr inode = TRY(a.inode(ino));
         WriteLock lock(inode->mutex);
         TRY(a.admit({.record_bytes = 512 + value.size(), .places = 8, .item_bytes = value.size()}));

@@ -37,7 +37,7 @@ class FirstPath : public ::testing::Test {
 
   template <class F>
   auto run(F f) {
-    Operation operation(fs_->engine(), {});
+    Operation operation(fs_->operations(), {});
     return block_on(operation, [&] { return f(operation); });
   }
 
@@ -93,19 +93,19 @@ TEST_F(FirstPath, the_status_tells_what_was_waited_for) {
   const Ino file = create(kRootIno, "hello");
   write(file, 0, "hello, sediment");
   sync();
-  const auto waited = [&](WaitCause cause) { return fs_->status().waits[static_cast<std::size_t>(cause)]; };
-  const std::uint64_t flushes = waited(WaitCause::durable).times;
+  const auto waited = [&](operation::WaitCause cause) { return fs_->status().waits[static_cast<std::size_t>(cause)]; };
+  const std::uint64_t flushes = waited(operation::WaitCause::durable).times;
   EXPECT_GT(flushes, 0u);
   sync();  // nothing has changed
-  EXPECT_EQ(waited(WaitCause::data).times, 0u);
+  EXPECT_EQ(waited(operation::WaitCause::data).times, 0u);
   ASSERT_TRUE(fs_->unmount().ok());
   fs_.reset();
   mount();
   EXPECT_EQ(read(file, 0, 100), "hello, sediment");
-  EXPECT_EQ(waited(WaitCause::data).times, 1u);
-  EXPECT_GT(waited(WaitCause::node).times, 0u);
-  EXPECT_EQ(waited(WaitCause::space).times, 0u);
-  EXPECT_LE(waited(WaitCause::node).longest_ns, waited(WaitCause::node).total_ns);
+  EXPECT_EQ(waited(operation::WaitCause::data).times, 1u);
+  EXPECT_GT(waited(operation::WaitCause::node).times, 0u);
+  EXPECT_EQ(waited(operation::WaitCause::space).times, 0u);
+  EXPECT_LE(waited(operation::WaitCause::node).longest_ns, waited(operation::WaitCause::node).total_ns);
 }
 
 TEST_F(FirstPath, a_clean_unmount_leaves_everything_in_the_trees) {

@@ -7,12 +7,9 @@
 
 #include "checkpoint/checkpoints.h"
 #include "device/faults.h"
-#include "fs/clean_job.h"
 #include "fs/engine.h"
-#include "fs/maintenance.h"
-#include "fs/reaper.h"
-#include "fs/resize_job.h"
 #include "io/holding_device.h"
+#include "jobs/jobs.h"
 #include "store/store.h"
 #include "support/crash_device.h"
 #include "support/fault_device.h"
@@ -165,7 +162,7 @@ TEST_F(FullHost, APowerCutMeanwhileLeavesAPrefix) {
 // Its nodes and superblocks are held as well. Each step waits for the one before, so that none overtakes another.
 TEST_F(FullHost, ACheckpointWaitsAndGoesOn) {
   const std::uint64_t before = fixture_->store().checkpoints().settled().v;
-  fixture_->fs().engine().maintenance().request_checkpoint();
+  fixture_->fs().engine().jobs().requests().ask_for_checkpoint();
   ASSERT_TRUE(fixture_->checkpoint().ok());
   ASSERT_GT(fixture_->store().checkpoints().settled().v, before);
   for (const std::uint64_t nth : {1, 2, 3, 4, 5, 6}) {
@@ -179,7 +176,7 @@ TEST_F(FullHost, ACheckpointWaitsAndGoesOn) {
     faulty_->add(fault);
     const std::uint64_t settled = fixture_->store().checkpoints().settled().v;
     const std::uint64_t times = holding_->room().times;
-    fixture_->fs().engine().maintenance().request_checkpoint();
+    fixture_->fs().engine().jobs().requests().ask_for_checkpoint();
     wait_until([&] { return holding_->room().times > times || fixture_->store().checkpoints().settled().v > settled; });
     look_at_cut({device_->position(), CutPolicy::lost}, [&](FsFixture& again) { EXPECT_TRUE(has(again, "/kept", 1, 100'000)); });
     make_room();
@@ -218,8 +215,8 @@ TEST_F(FullHost, NewNamesAndJobsAreRefused) {
   write_in_vain();
   EXPECT_TRUE(fixture_->fs().tune("label", "new").fails_with(Errc::host_full));
   EXPECT_TRUE(fixture_->fs().tune("uuid", "00112233-4455-6677-8899-aabbccddeeff").fails_with(Errc::host_full));
-  EXPECT_TRUE(fixture_->fs().start_clean(fs::CleanRequest{}).fails_with(Errc::host_full));
-  EXPECT_TRUE(fixture_->fs().start_resize(fs::ResizeRequest{std::uint64_t{16} << 20}).fails_with(Errc::host_full));
+  EXPECT_TRUE(fixture_->fs().start_clean(jobs::CleanRequest{}).fails_with(Errc::host_full));
+  EXPECT_TRUE(fixture_->fs().start_resize(jobs::ResizeRequest{std::uint64_t{16} << 20}).fails_with(Errc::host_full));
   make_room();
   EXPECT_TRUE(fixture_->fs().tune("label", "new").ok());
   EXPECT_TRUE(fixture_->checkpoint().ok());
@@ -254,9 +251,9 @@ TEST_F(FullHost, AFileWithoutANameIsFreedWhenThereIsRoom) {
   ASSERT_TRUE(sync().ok());
   write_in_vain();
   fixture_->fs().forget(made->ino, 1);
-  EXPECT_TRUE(fixture_->fs().engine().reaper().anything_waits());
+  EXPECT_TRUE(fixture_->fs().engine().jobs().reaper().anything_waits());
   make_room();
-  wait_until([&] { return !fixture_->fs().engine().reaper().anything_waits(); });
+  wait_until([&] { return !fixture_->fs().engine().jobs().reaper().anything_waits(); });
   EXPECT_TRUE(fixture_->getattr(made->ino).fails_with(Errc::stale));
 }
 

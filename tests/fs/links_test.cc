@@ -13,7 +13,7 @@ class Links : public test::MountedTest {
 
   void set_links(Ino ino, std::uint32_t count) {
     const Status set = fixture_.call([&](Operation& op) {
-      return fixture_.fs().engine().attempt(op, [&](Attempt& a) -> Status {
+      return fixture_.fs().operations().attempt(op, [&](operation::Attempt& a) -> Status {
         const changes::InodePtr inode = TRY(a.inode(ino));
         WriteLock lock(inode->mutex);
         TRY(a.admit({.record_bytes = kFewRecordBytes, .places = kFewPlaces}));

@@ -394,7 +394,7 @@ TEST_F(Posix, truncation_by_somebody_else_takes_setgid_away) {
   shorter.drop_privileges = true;
   const auto mode_after = [&](const Caller& caller) {
     const Ino ino = make("/of" + std::to_string(caller.uid) + "," + std::to_string(caller.gid), S_IFREG | 02666);
-    Operation operation(fixture_.fs().engine(), caller);
+    Operation operation(fixture_.fs().operations(), caller);
     EXPECT_TRUE(block_on(operation, [&] { return fixture_.fs().setattr(operation, ino, shorter); }).ok());
     return attr(ino).mode & 07777u;
   };

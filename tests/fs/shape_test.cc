@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "fs/engine.h"
-#include "fs/wait.h"
 #include "io/mem_device.h"
+#include "operation/wait.h"
 #include "store/store.h"
 #include "support/mounted_test.h"
 #include "tree/node_cache.h"
@@ -16,8 +16,8 @@ namespace {
 
 // What the attempt before has asked for.
 bool reads_anything(Operation& operation) {
-  const Wait& wait = operation.wait();
-  return !wait.nodes.empty() || std::ranges::any_of(wait.reads, [](const DataRead& read) { return !read.started; });
+  const operation::Wait& wait = operation.wait();
+  return !wait.nodes.empty() || std::ranges::any_of(wait.reads, [](const operation::DataRead& read) { return !read.started; });
 }
 
 using test::FsFixture;
@@ -86,7 +86,7 @@ TEST_F(Shape, seeking_in_a_cold_file_goes_on_where_it_was) {
     }
     store().trees().cache().clear();
     const std::uint64_t gets = store().trees().cache().hits() + store().trees().cache().misses();
-    Operation operation(fixture_.fs().engine(), {});
+    Operation operation(fixture_.fs().operations(), {});
     unsigned attempts = 1;
     auto found = fixture_.fs().seek(operation, file, 0, kind);
     for (; found.fails_with(Errc::would_block); found = fixture_.fs().seek(operation, file, 0, kind)) {
@@ -109,7 +109,7 @@ TEST_F(Shape, seeking_lets_others_have_their_turn) {
   const Ino file = fixture.make("/f", S_IFREG | 0644)->ino;
   const Bytes content(1 << 20);
   for (std::uint64_t at = 0; at < 300; ++at) ASSERT_TRUE(fixture.write(file, at << 20, content).ok());
-  Operation operation(fixture.fs().engine(), {});
+  Operation operation(fixture.fs().operations(), {});
   const auto seek = [&] { return fixture.fs().seek(operation, file, 0, SeekKind::hole); };
   const auto first = seek();
   ASSERT_TRUE(first.fails_with(Errc::would_block)) << "no attempt looks at 300 MiB";
@@ -122,7 +122,7 @@ TEST_F(Shape, shortening_a_cold_file_with_many_changes_lets_go_what_it_has_count
   const Ino file = make_changed("/f");
   AttrChange change;
   change.size = 50 * kBlockSize;
-  Operation operation(fixture_.fs().engine(), {});
+  Operation operation(fixture_.fs().operations(), {});
   const auto shorten = [&] { return fixture_.fs().setattr(operation, file, change); };
   auto attr = shorten();
   for (; attr.fails_with(Errc::would_block); attr = shorten()) {
@@ -140,7 +140,7 @@ TEST_F(Shape, shortening_goes_on_where_it_was_while_others_change_the_file) {
     const Ino file = make_changed(clears ? "/punched" : "/written");
     AttrChange change;
     change.size = 50 * kBlockSize;
-    Operation operation(fixture_.fs().engine(), {});
+    Operation operation(fixture_.fs().operations(), {});
     const auto shorten = [&] { return fixture_.fs().setattr(operation, file, change); };
     unsigned attempts = 1;
     std::uint64_t at = 60;
@@ -174,7 +174,7 @@ TEST_F(Shape, allocating_in_a_cold_file_goes_on_where_it_was) {
   nodes.clear();
   const std::uint64_t leaves = kScattered / 250;  // at least
   const std::uint64_t gets = nodes.hits() + nodes.misses();
-  Operation operation(fixture.fs().engine(), {});
+  Operation operation(fixture.fs().operations(), {});
   const auto allocate = [&] { return fixture.fs().fallocate(operation, file, FallocateMode::allocate, 0, kEveryOther); };
   unsigned attempts = 1;
   Status allocated = allocate();
@@ -196,7 +196,7 @@ TEST_F(Shape, allocating_lets_others_have_their_turn) {
   FsFixture fixture(device, test::test_options(clock_, random_));
   ASSERT_TRUE(fixture.mount().ok());
   const Ino file = make_every_other(fixture, "/f");
-  Operation operation(fixture.fs().engine(), {});
+  Operation operation(fixture.fs().operations(), {});
   const auto allocate = [&] { return fixture.fs().fallocate(operation, file, FallocateMode::allocate, 0, kEveryOther); };
   unsigned while_counting = 0, while_allocating = 0;
   Status allocated = allocate();
@@ -272,7 +272,7 @@ TEST_F(Shape, punching_across_the_end_changes_nothing_before_it_has_all_it_needs
   remount();
   ASSERT_TRUE(fixture_.write(file, 0, content).ok());  // now this block is known without the trees, its neighbour is not
   store().trees().cache().clear();
-  Operation operation(fixture_.fs().engine(), {});
+  Operation operation(fixture_.fs().operations(), {});
   const auto punch = [&] { return fixture_.fs().fallocate(operation, file, FallocateMode::punch_hole, 100, 5000); };
   for (Status punched = punch(); !punched.ok(); punched = punch()) {
     ASSERT_TRUE(punched.fails_with(Errc::would_block)) << punched.error().message();

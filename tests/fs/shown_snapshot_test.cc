@@ -67,7 +67,7 @@ TEST_F(ShownSnapshot, FindsWhatHasBeenMoved) {
 // An operation that has begun before the cleaner moves what it waits for.
 TEST_F(ShownSnapshot, AReadThatWaitsMeanwhileIsNotMisled) {
   std::vector<std::byte> out(kBytes);
-  fs::Operation operation(fixture_.fs().engine(), {});
+  fs::Operation operation(fixture_.fs().operations(), {});
   operation.show(snapshot_);
   auto attempt = [&] { return fixture_.fs().read(operation, file_, 0, out); };
   auto result = attempt();

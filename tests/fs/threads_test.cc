@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoints.h"
+#include "checkpoint/seals.h"
 #include "fs/engine.h"
 #include "io/backends.h"
 #include "io/mem_device.h"
@@ -83,7 +84,7 @@ TEST(Superblocks, AreWrittenByOneAtATime) {
 
   device.hold(true);
   ASSERT_TRUE(fixture.make("/first", S_IFREG | 0644).ok());
-  ASSERT_TRUE(store.seal().ok());
+  ASSERT_TRUE(store.seals().seal().ok());
   while (!stalled) std::this_thread::yield();
   std::atomic<pid_t> thread{0};
   std::atomic<bool> ended{false};

@@ -81,7 +81,7 @@ class ServedMount {
     fs::AttrChange change;
     change.flags = flags;
     fs::Filesystem& mounted = served_.fs();
-    fs::Operation operation(mounted.engine(), fs::Caller{});
+    fs::Operation operation(mounted.operations(), fs::Caller{});
     ASSERT_TRUE(fs::block_on(operation, [&] { return mounted.setattr(operation, ino, change); }).ok());
   }
 

@@ -6,7 +6,7 @@
 #include "check/report.h"
 #include "checkpoint/checkpoints.h"
 #include "cleaner/registry.h"
-#include "fs/clean_job.h"
+#include "jobs/clean_job.h"
 #include "model/bad_blocks.h"
 #include "model/strategy_names.h"
 #include "snapshots/snapshot_change.h"
@@ -96,12 +96,12 @@ TEST_F(BadBlocks, a_device_that_does_not_answer_is_no_collection_of_bad_blocks) 
     start(strategy);
     const std::uint64_t errors = status().lifetime.errors;
     faulty_.add({.kind = io::IoKind::read, .times = Fault::kForEver});
-    fs::CleanRequest request;
+    jobs::CleanRequest request;
     request.strategy = strategy;
     for (std::uint64_t at = 0; at < kStretches * kStretch * kBlockSize / 2; at += kPieceBytes)
       if (!write(at, kPieceBytes)) break;
     (void)fixture_.fs().start_clean(request);
-    EXPECT_EQ(fixture_.fs().clean_state().phase, fs::CleanState::Phase::failed) << fixture_.fs().clean_state().reason;
+    EXPECT_EQ(fixture_.fs().clean_state().phase, jobs::CleanState::Phase::failed) << fixture_.fs().clean_state().reason;
     EXPECT_LE(status().lifetime.errors, errors + 1);
     ASSERT_FALSE(status().read_only) << status().read_only_reason;
     faulty_.heal();
@@ -322,11 +322,11 @@ TEST_F(BadBlocks, defragmenting_goes_on_after_a_file_whose_extents_cannot_be_rea
   ASSERT_GT(pieces(), 20U);
 
   const Listener heard;
-  fs::CleanRequest request;
+  jobs::CleanRequest request;
   request.strategy = "defragmenting";
   ASSERT_TRUE(fixture_.fs().start_clean(request).ok());
-  const fs::CleanState state = fixture_.fs().clean_state();
-  EXPECT_EQ(state.phase, fs::CleanState::Phase::finished) << state.reason;
+  const jobs::CleanState state = fixture_.fs().clean_state();
+  EXPECT_EQ(state.phase, jobs::CleanState::Phase::finished) << state.reason;
   EXPECT_EQ(state.files.seen, 3U);
   EXPECT_EQ(state.files.unreadable, 1U) << state.reason;
   EXPECT_TRUE(state.reason.find("cannot be read: 1") != state.reason.npos) << state.reason;
@@ -381,11 +381,11 @@ TEST_F(BadBlocks, defragmenting_goes_on_after_a_directory_that_cannot_be_read) {
   for (const BlockAddr leaf : leaves) make_unreadable(leaf);
   store().trees().cache().clear();
   const Listener heard;
-  fs::CleanRequest request;
+  jobs::CleanRequest request;
   request.strategy = "defragmenting";
   ASSERT_TRUE(fixture_.fs().start_clean(request).ok());
-  const fs::CleanState state = fixture_.fs().clean_state();
-  EXPECT_EQ(state.phase, fs::CleanState::Phase::finished) << state.reason;
+  const jobs::CleanState state = fixture_.fs().clean_state();
+  EXPECT_EQ(state.phase, jobs::CleanState::Phase::finished) << state.reason;
   EXPECT_EQ(state.files.unreadable_directories, 1U) << state.reason;
   EXPECT_TRUE(state.reason.find("directories that cannot be read: 1") != state.reason.npos) << state.reason;
   EXPECT_EQ(heard.count("its files are left out"), 1U) << heard.text();
@@ -422,13 +422,13 @@ TEST_F(BadBlocks, cleaning_that_is_asked_for_says_what_it_has_left_alone) {
     const auto bad = choose(2);
     make_unreadable(bad.begin()->second);
     flip_a_bit(std::next(bad.begin())->second);
-    fs::CleanRequest request;
+    jobs::CleanRequest request;
     request.strategy = strategy;
     std::uint64_t hits = 0;
     for (int turn = 0; turn < 2; ++turn) {
       ASSERT_TRUE(fixture_.fs().start_clean(request).ok());
-      const fs::CleanState state = fixture_.fs().clean_state();
-      EXPECT_EQ(state.phase, fs::CleanState::Phase::finished) << state.reason;
+      const jobs::CleanState state = fixture_.fs().clean_state();
+      EXPECT_EQ(state.phase, jobs::CleanState::Phase::finished) << state.reason;
       EXPECT_TRUE(state.reason.ends_with("segments left alone because of bad blocks: 2")) << strategy << ": " << state.reason;
       EXPECT_EQ(status().pinned_segments, 2U);
       EXPECT_LE(status().pinned_garbage_blocks, 2 * (kSegmentBlocks - 1));

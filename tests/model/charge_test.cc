@@ -17,9 +17,9 @@
 #include "checkpoint/checkpoints.h"
 #include "device/faults.h"
 #include "fs/engine.h"
-#include "fs/wait.h"
 #include "io/mem_device.h"
 #include "log/log.h"
+#include "operation/wait.h"
 #include "snapshots/snapshot_change.h"
 #include "space/charge.h"
 #include "space/demand.h"
@@ -143,7 +143,7 @@ class Charge : public ::testing::Test {
   void expect_that_allocating_waits_until_nothing_is_overwritten() {
     constexpr std::uint64_t kLeft = 2000, kOverwritten = 4096;
     const std::uint64_t wanted = *fixture_->available_bytes() / kBlockSize - kLeft;
-    fs::Operation op(fixture_->fs().engine(), {});
+    fs::Operation op(fixture_->fs().operations(), {});
     for (std::uint64_t turn = 0; turn < 4; ++turn) {
       ASSERT_NO_FATAL_FAILURE(overwrite_unseen(turn * kOverwritten, kOverwritten));
       ASSERT_FALSE(can_charge(wanted));
@@ -232,7 +232,7 @@ TEST_F(Charge, NewDataWaitsForTheCheckpointThatCounts) {
   }
   ASSERT_FALSE(can_charge(kRoom));
   Watched writer;
-  fixture_->watch_waits([&](const fs::Wait& wait) { writer.note(wait.recount.checkpoint.has_value()); });
+  fixture_->watch_waits([&](const operation::Wait& wait) { writer.note(wait.recount.checkpoint.has_value()); });
   Status written;
   writer.start([&] {
     for (std::uint64_t at = 0; at < kNew && written.ok(); at += kMiB) written = fixture_->write(fresh, at, blocks_of(256, 'z'));
@@ -263,7 +263,7 @@ TEST_F(Charge, ThereIsAnEndToWaitingForWhatIsOverwritten) {
   start_with_cold_file();
   const std::uint64_t there = *fixture_->available_bytes() / kBlockSize;
   for (const auto& [wanted, expected] : {std::pair(there - 100, 5U), std::pair(there + 10000, 1U)}) {
-    fs::Operation op(fixture_->fs().engine(), {});
+    fs::Operation op(fixture_->fs().operations(), {});
     unsigned waits = 0;
     for (;; ++waits) {
       ASSERT_NO_FATAL_FAILURE(overwrite_unseen(waits * kOverwritten, kOverwritten));
@@ -379,12 +379,12 @@ TEST_F(Charge, WhoWaitsForLessInFlightHearsThatTheFirstSuperblockFailed) {
   const Ino ino = file("/f");
   for (std::uint64_t i = 0; i < 400 && !store().log().flow().is_full(); ++i) {
     ASSERT_TRUE(fixture_->write(ino, i * 2 * kBlockSize, blocks_of(1, 'x')).ok());
-    fs::Operation sync(fixture_->fs().engine(), {});
+    fs::Operation sync(fixture_->fs().operations(), {});
     ASSERT_TRUE(fixture_->fs().sync(sync).fails_with(Errc::would_block));
   }
   ASSERT_TRUE(store().log().flow().is_full());
   Watched writer;
-  fixture_->watch_waits([&](const fs::Wait& wait) { writer.note(wait.for_room); });
+  fixture_->watch_waits([&](const operation::Wait& wait) { writer.note(wait.for_room); });
   writer.start([&] { EXPECT_FALSE(fixture_->write(ino, 0, blocks_of(1, 'y')).ok()); });
   EXPECT_TRUE(writer.comes_to_wait());
   device.hold(false);

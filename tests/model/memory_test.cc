@@ -14,8 +14,8 @@
 
 #include "checkpoint/checkpoints.h"
 #include "fs/engine.h"
-#include "fs/references.h"
 #include "io/mem_device.h"
+#include "operation/references.h"
 #include "space/space.h"
 #include "store/store.h"
 #include "support/fs_fixture.h"
@@ -51,7 +51,7 @@ class MemoryBound : public ::testing::Test {
   // The most that changes take while `work` is under way and no checkpoint comes to its end; then one may.
   std::uint64_t most_while_held(const std::function<void()>& work) {
     // Names that a kernel knows take some of it.
-    const std::uint64_t share = kShare - std::min(kShare / 2, fixture.fs().engine().references().bytes());
+    const std::uint64_t share = kShare - std::min(kShare / 2, fixture.fs().operations().references().bytes());
     device.hold(true);
     std::atomic<bool> done{false};
     std::atomic<pid_t> thread{0};
@@ -101,7 +101,7 @@ TEST_F(MemoryBound, operations_wait_while_a_slow_checkpoint_keeps_what_they_stag
 TEST_F(MemoryBound, leaves_changes_less_the_more_names_the_kernel_knows) {
   constexpr std::uint64_t kNames = 30'000;
   const std::uint64_t before = fixture.store().space().memory_beside_changes();
-  fs::References& references = fixture.fs().engine().references();
+  operation::References& references = fixture.fs().operations().references();
   for (std::uint64_t i = 0; i < kNames; ++i) references.add(Ino{1000 + i}, 1);
   ASSERT_GE(references.bytes(), kNames * 8);
   ASSERT_TRUE(fixture.make("/another", S_IFREG | 0644).ok());

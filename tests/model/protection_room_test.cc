@@ -52,7 +52,7 @@ Filled fill(ProtectedWorld& world) {
       if (!over.ok()) return filled;
     }
   }
-  filled.waits = fixture.fs().status().waits[static_cast<std::size_t>(fs::WaitCause::space)].times;
+  filled.waits = fixture.fs().status().waits[static_cast<std::size_t>(operation::WaitCause::space)].times;
   return filled;
 }
 

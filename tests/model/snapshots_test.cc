@@ -10,9 +10,9 @@
 #include "checkpoint/superblock_keeper.h"
 #include "cleaner/cleaner.h"
 #include "cleaner/mover.h"
-#include "fs/clean_job.h"
 #include "fs/engine.h"
-#include "fs/maintenance.h"
+#include "jobs/clean_job.h"
+#include "jobs/jobs.h"
 #include "model/aging.h"
 #include "model/strategy_names.h"
 #include "segments/segment_table.h"
@@ -136,12 +136,12 @@ TEST(Snapshots, are_no_hindrance_to_a_job_of_a_mount_that_writes_nothing) {
   world.fixture.options().read_only = world.fixture.options().background = true;
   ASSERT_TRUE(world.fixture.mount().ok());
   ASSERT_TRUE(world.fixture.store().snapshots().deletion_is_left());
-  fs::CleanRequest request;
+  jobs::CleanRequest request;
   request.strategy = "copying";
   request.dry_run = true;
   ASSERT_TRUE(world.fixture.fs().start_clean(request).ok());
-  wait_until([&] { return world.fixture.fs().clean_state().phase != fs::CleanState::Phase::running; });
-  EXPECT_EQ(world.fixture.fs().clean_state().phase, fs::CleanState::Phase::finished);
+  wait_until([&] { return world.fixture.fs().clean_state().phase != jobs::CleanState::Phase::running; });
+  EXPECT_EQ(world.fixture.fs().clean_state().phase, jobs::CleanState::Phase::finished);
   world.fixture.crash();
 }
 
@@ -322,7 +322,7 @@ TEST(Snapshots, two_never_have_one_name) {
   ASSERT_TRUE(fixture.snapshot({Kind::create, "b", {}}).ok());
   snapshots::Snapshots& snapshots = fixture.store().snapshots();
   const auto made = snapshots.ask({Kind::create, "a", {}}), renamed = snapshots.ask({Kind::rename, "b", "a"});
-  fixture.fs().engine().maintenance().work(false);
+  fixture.fs().engine().jobs().maintenance().work(false);
   const auto first = snapshots.answer(made), second = snapshots.answer(renamed);
   ASSERT_TRUE(first && second);
   EXPECT_TRUE(first->ok());

@@ -6,11 +6,11 @@
 #include <thread>
 
 #include "base/types.h"
-#include "base/waiters.h"
+#include "base/wait_list.h"
 #include "checkpoint/checkpoints.h"
 #include "fs/engine.h"
-#include "fs/wait.h"
 #include "io/mem_device.h"
+#include "operation/wait.h"
 #include "segments/log_clock.h"
 #include "segments/segment_table.h"
 #include "space/charge.h"
@@ -115,7 +115,7 @@ class SpaceWait : public ::testing::Test {
     }
   }
   std::uint64_t waits() {
-    return fixture_->fs().engine().wait_times().counts()[static_cast<std::size_t>(fs::WaitCause::space)].times;
+    return fixture_->fs().operations().wait_times().counts()[static_cast<std::size_t>(operation::WaitCause::space)].times;
   }
 
   io::MemDevice memory_{64 * kMiB};
@@ -137,7 +137,7 @@ TEST_F(SpaceWait, IsNotCountedByWakeUps) {
   constexpr unsigned kWakeUps = 8;
   std::atomic<bool> ended{false};
   std::atomic<unsigned> refused{0};  // attempts that did not get what they wanted, and wait once more
-  fixture_->watch_waits([&](const fs::Wait& wait) { refused += wait.for_space; });
+  fixture_->watch_waits([&](const operation::Wait& wait) { refused += wait.for_space; });
   Status written;
   std::thread writer([&] {
     written = fixture_->write(file_, 0, data_);
@@ -159,7 +159,7 @@ TEST_F(SpaceWait, GoesOnWhileOthersFindRoomAndEndsWhenNobodyDoes) {
   start();
   checkpoint();
   take_segments(256);
-  fs::Operation op(fixture_->fs().engine(), {});
+  fs::Operation op(fixture_->fs().operations(), {});
   for (std::uint64_t i = 0; i < 12; ++i) {
     ASSERT_TRUE(write_once(op).fails_with(Errc::would_block)) << i;
     ASSERT_TRUE(fixture_->write(other_, 0, blocks_of(1)).ok()) << i;
@@ -176,7 +176,7 @@ TEST_F(SpaceWait, GoesOnWhileSegmentsAreDiscarded) {
   start();
   checkpoint();
   const auto discarding = discard_segments(256);
-  fs::Operation op(fixture_->fs().engine(), {});
+  fs::Operation op(fixture_->fs().operations(), {});
   for (int i = 0; i < 60; ++i) {
     ASSERT_TRUE(write_once(op).fails_with(Errc::would_block)) << i;
     bool told = false;
@@ -198,7 +198,7 @@ TEST_F(SpaceWait, LeavesTheChargeToBeCountedAgain) {
   for (std::uint64_t at = 0; at < 16 * kMiB; at += kMiB) ASSERT_TRUE(fixture_->write(other_, at, blocks_of(256)).ok());
   checkpoint();
   const std::uint64_t wanted = most_chargeable() - 600;
-  fs::Operation op(fixture_->fs().engine(), {});
+  fs::Operation op(fixture_->fs().operations(), {});
   overwrite_cold(4 * kMiB);
   ASSERT_TRUE(allocate_once(op, wanted).fails_with(Errc::would_block));
   ASSERT_FALSE(op.wait().for_space);

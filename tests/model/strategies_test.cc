@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 
 #include "cleaner/file_layout.h"
-#include "fs/clean_job.h"
 #include "fs/engine.h"
-#include "fs/maintenance.h"
+#include "jobs/clean_job.h"
+#include "jobs/jobs.h"
 #include "model/aging.h"
 #include "model/strategy_names.h"
 #include "segments/segment_table.h"
@@ -25,18 +25,18 @@
 namespace varve::test {
 namespace {
 
-using Phase = fs::CleanState::Phase;
+using Phase = jobs::CleanState::Phase;
 
-fs::CleanRequest by(const std::string& strategy) {
-  fs::CleanRequest request;
+jobs::CleanRequest by(const std::string& strategy) {
+  jobs::CleanRequest request;
   request.strategy = strategy;
   return request;
 }
 
 // Cleans and compares everything. Empty or what went wrong.
-std::string clean(World& world, const fs::CleanRequest& request) {
+std::string clean(World& world, const jobs::CleanRequest& request) {
   if (Status started = world.fixture.fs().start_clean(request); !started.ok()) return started.error().message();
-  const fs::CleanState state = world.fixture.fs().clean_state();
+  const jobs::CleanState state = world.fixture.fs().clean_state();
   if (state.phase != Phase::finished) return fmt::format("{}: {}", name_of(state.phase), state.reason);
   return world.compare_now();
 }
@@ -128,7 +128,7 @@ TEST(Compacting, brings_everything_to_the_start_of_the_device) {
   ASSERT_TRUE(good(aging.write(kAgedBlocks / 4)));
   ASSERT_TRUE(good(world.steps.run(step(fmt::format("truncate /big {}", kAgedBlocks * 4096 / 3)))));
   ASSERT_TRUE(good(clean(world, by("compacting"))));
-  const fs::CleanState state = world.fixture.fs().clean_state();
+  const jobs::CleanState state = world.fixture.fs().clean_state();
   EXPECT_LT(state.now.end, state.before.end);
   // What is open stays where it is.
   std::uint64_t high = 0;
@@ -178,7 +178,7 @@ TEST(Defragmenting, makes_files_contiguous) {
   ASSERT_TRUE(good(world.start()));
   ASSERT_TRUE(good(interleave(world, 150)));
   ASSERT_TRUE(good(clean(world, by("defragmenting"))));
-  const fs::CleanState state = world.fixture.fs().clean_state();
+  const jobs::CleanState state = world.fixture.fs().clean_state();
   EXPECT_EQ(state.files.seen, 2U);
   EXPECT_EQ(state.files.moved, 2U);
   EXPECT_GE(state.files.fragments_before, 300U);
@@ -193,7 +193,7 @@ TEST(Defragmenting, leaves_alone_what_was_not_named) {
   World world({});
   ASSERT_TRUE(good(world.start()));
   ASSERT_TRUE(good(interleave(world, 80)));
-  fs::CleanRequest request = by("defragmenting");
+  jobs::CleanRequest request = by("defragmenting");
   request.roots.push_back(*world.fixture.resolve("/d"));
   ASSERT_TRUE(good(clean(world, request)));
   EXPECT_EQ(world.fixture.fs().clean_state().files.seen, 1U);
@@ -209,7 +209,7 @@ TEST(Defragmenting, works_in_little_room) {
   ASSERT_TRUE(good(aging.fill()));
   ASSERT_TRUE(good(aging.write(kAgedBlocks)));
   ASSERT_TRUE(good(clean(world, by("defragmenting"))));
-  const fs::CleanState state = world.fixture.fs().clean_state();
+  const jobs::CleanState state = world.fixture.fs().clean_state();
   EXPECT_LT(state.files.fragments_after, state.files.fragments_before / 2) << state.reason;
   EXPECT_TRUE(good(foresight(world.fixture)));
   ASSERT_TRUE(good(world.finish()));
@@ -230,10 +230,10 @@ class Asked : public ::testing::Test {
 };
 
 TEST_F(Asked, stops_when_enough_is_free) {
-  fs::CleanRequest request = by("copying");
+  jobs::CleanRequest request = by("copying");
   request.free_blocks = 512;
   ASSERT_TRUE(good(clean(world, request)));
-  const fs::CleanState part = fs().clean_state();
+  const jobs::CleanState part = fs().clean_state();
   EXPECT_GE((part.now.clean - part.before.clean) * part.segment_blocks, 512U);
   ASSERT_TRUE(good(clean(world, by("copying"))));
   EXPECT_GT(fs().clean_state().now.clean, part.now.clean) << "the whole was no more than the part";
@@ -242,7 +242,7 @@ TEST_F(Asked, stops_when_enough_is_free) {
 
 TEST_F(Asked, stops_when_enough_is_moved) {
   ASSERT_TRUE(good(interleave(world, 60)));
-  fs::CleanRequest request = by("defragmenting");
+  jobs::CleanRequest request = by("defragmenting");
   request.move_blocks = 1;
   ASSERT_TRUE(good(clean(world, request)));
   const std::uint64_t part = fs().clean_state().written;
@@ -252,7 +252,7 @@ TEST_F(Asked, stops_when_enough_is_moved) {
 }
 
 TEST_F(Asked, a_small_buffer_is_enough_for_copying) {
-  fs::CleanRequest request = by("copying");
+  jobs::CleanRequest request = by("copying");
   request.buffer_blocks = 3;
   ASSERT_TRUE(good(clean(world, request)));
   EXPECT_GT(fs().clean_state().written, 3U);
@@ -262,7 +262,7 @@ TEST_F(Asked, a_small_buffer_is_enough_for_copying) {
 TEST_F(Asked, a_small_buffer_is_enough_for_files_and_holes) {
   ASSERT_TRUE(good(interleave(world, 60)));
   for (const char* strategy : {"defragmenting", "hole-plugging"}) {
-    fs::CleanRequest request = by(strategy);
+    jobs::CleanRequest request = by(strategy);
     request.buffer_blocks = 3;
     ASSERT_TRUE(good(clean(world, request))) << strategy;
     EXPECT_GT(fs().clean_state().written, 3U) << strategy;
@@ -275,7 +275,7 @@ TEST_F(Asked, dry_run_writes_nothing) {
   ASSERT_TRUE(settled.ok());
   for (const std::string& strategy : every_strategy()) {
     const auto before = fs().status();
-    fs::CleanRequest request = by(strategy);
+    jobs::CleanRequest request = by(strategy);
     request.dry_run = true;
     ASSERT_TRUE(good(clean(world, request))) << strategy;
     const auto after = fs().status();
@@ -284,7 +284,7 @@ TEST_F(Asked, dry_run_writes_nothing) {
     EXPECT_FALSE(fs().clean_state().forecast.what.empty()) << strategy;
   }
   // And what it says comes true, by and large.
-  fs::CleanRequest request = by("copying");
+  jobs::CleanRequest request = by("copying");
   request.dry_run = true;
   ASSERT_TRUE(good(clean(world, request)));
   const auto forecast = fs().clean_state().forecast;
@@ -296,19 +296,19 @@ TEST_F(Asked, dry_run_writes_nothing) {
 
 // A checkpoint that is waited for meanwhile changes nothing of that.
 TEST_F(Asked, dry_run_looks_at_everything) {
-  fs::CleanRequest request = by("defragmenting");
+  jobs::CleanRequest request = by("defragmenting");
   request.dry_run = true;
   ASSERT_TRUE(good(clean(world, request)));
   const std::uint64_t files = fs().clean_state().forecast.files.seen;
   ASSERT_GT(files, 0U);
-  fs().engine().maintenance().request_checkpoint();
+  fs().engine().jobs().requests().ask_for_checkpoint();
   ASSERT_TRUE(good(clean(world, request)));
   EXPECT_EQ(fs().clean_state().forecast.files.seen, files);
 }
 
 TEST_F(Asked, nonsense_is_refused) {
   EXPECT_TRUE(fs().start_clean(by("magic")).fails_with(Errc::invalid));
-  fs::CleanRequest request = by("copying");
+  jobs::CleanRequest request = by("copying");
   request.policy = "fancy";
   EXPECT_TRUE(fs().start_clean(request).fails_with(Errc::invalid));
   request = by("copying");
@@ -323,7 +323,7 @@ TEST_F(Asked, a_read_only_filesystem_is_not_cleaned_but_forecast) {
   world.fixture.options().read_only = true;
   ASSERT_TRUE(world.fixture.mount().ok());
   EXPECT_TRUE(fs().start_clean(by("copying")).fails_with(Errc::read_only));
-  fs::CleanRequest request = by("copying");
+  jobs::CleanRequest request = by("copying");
   request.dry_run = true;
   ASSERT_TRUE(fs().start_clean(request).ok());
   EXPECT_EQ(fs().clean_state().phase, Phase::finished);

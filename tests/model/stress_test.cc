@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "cleaner/victim_rule.h"
-#include "fs/clean_job.h"
+#include "jobs/clean_job.h"
 #include "support/good.h"
 #include "support/pattern.h"
 #include "support/script_generator.h"
@@ -243,11 +243,11 @@ TEST_F(Stress, policies_change_under_load) {
         if (Status tuned = fs.tune("policy", dice.pick(rules).name); !tuned.ok()) return tuned.error().message();
         if (Status tuned = fs.tune("placement", dice.pick(placements).name); !tuned.ok()) return tuned.error().message();
         if (Status tuned = fs.tune("strategy", dice.pick(strategies).name); !tuned.ok()) return tuned.error().message();
-        fs::CleanRequest request;
+        jobs::CleanRequest request;
         request.strategy = dice.pick(strategies).name;
         if (Status started = fs.start_clean(request); !started.ok() && !started.fails_with(Errc::busy)) return started.error().message();
         if (dice.percent(10)) fs.stop_clean();
-        if (fs.clean_state().phase == fs::CleanState::Phase::failed) return fs.clean_state().reason;
+        if (fs.clean_state().phase == jobs::CleanState::Phase::failed) return fs.clean_state().reason;
         if (fs.status().placement.empty()) return "no placement";
         std::this_thread::sleep_for(std::chrono::milliseconds(2));  // or cleaning would never begin
       }

@@ -1,18 +1,18 @@
-"""Rules of operations, the engine and the cleaner (src/fs, src/cleaner)."""
+"""Rules of operations, background work and the cleaner (src/fs, src/operation, src/jobs, src/cleaner)."""
 
 from rule import Edit, Rule
 
-ATTEMPT = "src/fs/attempt.cc"
-MAINTENANCE = "src/fs/maintenance.cc"
+ATTEMPT = "src/operation/attempt.cc"
+ROUNDS = "src/jobs/rounds.cc"
 MOVER = "src/cleaner/mover.cc"
 
 RULES = [
     Rule("H23-records", "checkpoints do not wait for a number of records",
-         [Edit(MAINTENANCE, "if (store().changes().count_records() >= options().checkpoint_records) return true;",
-               "if (!OFF && store().changes().count_records() >= options().checkpoint_records) return true;")]),
+         [Edit(ROUNDS, "if (parts_.changes.count_records() >= parts_.most_records) return true;",
+               "if (!OFF && parts_.changes.count_records() >= parts_.most_records) return true;")]),
     Rule("H23-log", "checkpoints do not wait for a length of the log",
-         [Edit(MAINTENANCE, "return store().checkpoints().log_blocks_since() > std::max",
-               "return !OFF && store().checkpoints().log_blocks_since() > std::max")]),
+         [Edit(ROUNDS, "return parts_.checkpoints.log_blocks_since() > std::max",
+               "return !OFF && parts_.checkpoints.log_blocks_since() > std::max")]),
     Rule("H25", "a shortening truncate leaves the rest of the last block",
          [Edit("src/fs/ops_shape.cc", "if (size % kBlockSize) TRY(zero_part(a, inode, size,", "if (size % kBlockSize && !OFF) TRY(zero_part(a, inode, size,")]),
     Rule("H30-data", "what was read before a checkpoint is believed after it",
@@ -23,9 +23,9 @@ RULES = [
                "const auto pinned = OFF ? std::ranges::find(wait_.pins, want.ref.address.v, [](const auto& pin) { return pin.first.address; })"
                " : wait_.pins.find(NodeName(want.ref));")]),
     Rule("H33", "checkpoints for space are made although they release nothing",
-         [Edit(MAINTENANCE, "return space_is_low() && store().log_clock().now() >= futile_until_;",
-               "return space_is_low() && (OFF || store().log_clock().now() >= futile_until_);"),
-          Edit(MAINTENANCE, "if (pointless) store().checkpoints().note_pointless_round();", "if (pointless && !OFF) store().checkpoints().note_pointless_round();")],
+         [Edit(ROUNDS, "return is_low() && written() >= futile_until_;", "return is_low() && (OFF || written() >= futile_until_);"),
+          Edit(ROUNDS, "if (pointless) parts_.checkpoints.note_pointless_round();",
+               "if (pointless && !OFF) parts_.checkpoints.note_pointless_round();")],
          [("model_test", "*H33_*")]),
     Rule("H34", "a move is applied whatever has become of the block",
          [Edit(MOVER, "        if (!inode->gone() && still_there(",
@@ -46,15 +46,15 @@ RULES = [
                "attributes.generation = static_cast<std::uint32_t>(OFF ? 5 : a.store().options().random->next());")]),
     Rule("H47", "a block that is being written is changed where it stands",
          [Edit("src/fs/file_content.cc", "  const auto bytes = TRY(block_bytes(a, inode, block, mapped));\n",
-               "  if (mapped.kind == store::MappedBlock::Kind::device)\n"
+               "  if (mapped.kind == changes::MappedBlock::Kind::device)\n"
                "    if (auto flying = a.store().log().in_flight().find(mapped.address); OFF && flying)\n"
                "      std::memset(flying->data + from % kBlockSize, 0, to - from);\n"
                "  const auto bytes = TRY(block_bytes(a, inode, block, mapped));\n")]),
     Rule("H48", "nothing is sealed unless somebody asks",
-         [Edit("src/fs/service.cc", "store.unawaited_since_ns(); since && !store.faults().read_only()",
-               "store.unawaited_since_ns(); since && !OFF && !store.faults().read_only()")]),
+         [Edit("src/jobs/seal_timer.cc", "parts_.seals.unawaited_since_ns(); since && !parts_.faults.read_only()",
+               "parts_.seals.unawaited_since_ns(); since && !OFF && !parts_.faults.read_only()")]),
     Rule("H48-flush", "what was sealed without anybody waiting for it is flushed with a checkpoint only",
-         [Edit("src/store/store.cc", "return sealed ? sealed : unsealed;", "return sealed && !OFF ? sealed : unsealed;")]),
+         [Edit("src/checkpoint/seals.cc", "return sealed ? sealed : unsealed;", "return sealed && !OFF ? sealed : unsealed;")]),
     Rule("H59", "the kernel keeps listings that fill its last page",
          [Edit("src/fuse/operations/listing_places.h", "(alone || unchanged) && !fill.full()", "(alone || unchanged) && (OFF || !fill.full())")],
          [("fuse_test", "*H59_*")]),

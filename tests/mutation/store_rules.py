@@ -18,14 +18,14 @@ SNAPSHOT_DELETION = "src/snapshots/snapshot_deletion.cc"
 LEAVE_BEHIND = """
   std::vector<InodeDelta*> later;
   std::vector<PendingPtr> later_payload;
-  if (auto& deltas = const_cast<std::vector<InodeDelta*>&>(staging_->unsealed().deltas()); MUST_LEAVE && deltas.size() > 1) {
+  if (auto& deltas = const_cast<std::vector<InodeDelta*>&>(parts_.staging.unsealed().deltas()); MUST_LEAVE && deltas.size() > 1) {
     std::erase_if(deltas, [&](InodeDelta* delta) {
       if (!(WHICH)) return false;
       later.push_back(delta);
       return true;
     });
     auto stays = [&](const PendingPtr& block) { return std::find(later.begin(), later.end(), block->owner) != later.end(); };
-    auto& payload = staging_->unsealed().payload();
+    auto& payload = parts_.staging.unsealed().payload();
     for (const PendingPtr& block : payload)
       if (stays(block)) later_payload.push_back(block);
     std::erase_if(payload, stays);
@@ -41,19 +41,19 @@ def leave_behind(name, when, which):
 def bring_back(name):
     later = "later_" + name.lower()
     return f"""
-    for (InodeDelta* delta : {later}) staging_->unsealed().add(*delta, 1);
-    for (PendingPtr& block : {later}_payload) staging_->unsealed().payload().push_back(block);
-    if (!{later}.empty()) (void)staging_->unsealed().reserve_records(1u << 16);  // or the sealer itself would notice
+    for (InodeDelta* delta : {later}) parts_.staging.unsealed().add(*delta, 1);
+    for (PendingPtr& block : {later}_payload) parts_.staging.unsealed().payload().push_back(block);
+    if (!{later}.empty()) (void)parts_.staging.unsealed().reserve_records(1u << 16);  // or the sealer itself would notice
 """
 
 
-SEAL = "    lsn = sealer_->run(purpose == Seal::commit, reactor);\n"
+SEAL = "    lsn = parts_.sealer.run(purpose == Purpose::commit, reactor);\n"
 
 RULES = [
     Rule("H1", "what was changed first waits while later changes are sealed",
-         [Edit(STORE, SEAL,
-               leave_behind("H1", "purpose != Seal::commit", "delta == deltas.front()") +
-               leave_behind("H2", "purpose != Seal::commit", "!delta->file") +
+         [Edit("src/checkpoint/seals.cc", SEAL,
+               leave_behind("H1", "purpose != Purpose::commit", "delta == deltas.front()") +
+               leave_behind("H2", "purpose != Purpose::commit", "!delta->file") +
                leave_behind("H4", "true", "delta == deltas.front()") + SEAL +
                bring_back("H1") + bring_back("H2") + bring_back("H4"))]),
     Rule("H2", "content is sealed without the names and attributes that were changed in between", []),

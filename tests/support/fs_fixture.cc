@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/invariant.h"
 #include "checkpoint/checkpoints.h"
+#include "checkpoint/seals.h"
 #include "cleaner/cleaner.h"
 #include "cleaner/file_source.h"
 #include "cleaner/mover.h"
@@ -18,10 +19,10 @@
 #include "compare/change_scan.h"
 #include "device/io_context.h"
 #include "format/make.h"
-#include "fs/clean_job.h"
 #include "fs/engine.h"
-#include "fs/maintenance.h"
-#include "fs/resize_job.h"
+#include "jobs/clean_job.h"
+#include "jobs/jobs.h"
+#include "jobs/resize_job.h"
 #include "segments/segment_table.h"
 #include "snapshots/snapshot_change.h"
 #include "snapshots/snapshots.h"
@@ -59,7 +60,7 @@ Status make_image(io::BlockDevice& device, const ImageParameters& parameters) {
 
 compare::Ask asking(fs::Filesystem& filesystem) {
   return [&filesystem](const compare::Question& question) -> Result<compare::Answer> {
-    fs::Operation operation(filesystem.engine(), {});
+    fs::Operation operation(filesystem.operations(), {});
     compare::Progress progress;
     return fs::block_on(operation, [&] { return compare::answer(filesystem, operation, question, progress); });
   };
@@ -180,13 +181,13 @@ Result<std::uint64_t> FsFixture::available_bytes() {
 
 Status FsFixture::seal() {
   store::Store& store = fs().engine().store();
-  TRY(store.seal());
+  TRY(store.seals().seal());
   if (!options_.background) store.io().pump();
   return {};
 }
 
 Status FsFixture::clean(const std::string& strategy) {
-  fs::CleanRequest request;
+  jobs::CleanRequest request;
   request.strategy = strategy;
   const Status started = fs().start_clean(request);
   return started.fails_with(Errc::busy) ? Status() : started;
@@ -258,7 +259,7 @@ Status FsFixture::settle_deletions() {
 }
 
 Status FsFixture::work() {
-  if (!options_.background) fs().engine().maintenance().work(true);
+  if (!options_.background) fs().engine().jobs().maintenance().work(true);
   return {};
 }
 
@@ -268,7 +269,7 @@ struct PretendedSnapshots::Real {
 
 PretendedSnapshots::PretendedSnapshots(fs::Filesystem& fs, std::uint64_t count)
     : store_(fs.engine().store()), real_(new Real) {
-  fs::Operation operation(fs.engine(), fs::Caller{});
+  fs::Operation operation(fs.operations(), fs::Caller{});
   const snapshots::SnapshotChange change{snapshots::SnapshotChange::Kind::create, "real", {}};
   const Status made = fs::block_on(operation, [&] { return fs.change_snapshot(operation, change); });
   INVARIANT(made.ok());

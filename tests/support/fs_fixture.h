@@ -80,12 +80,12 @@ class FsFixture {
   io::BlockDevice& device() { return device_; }
 
   // Tells of each call() that is about to wait, and for what: by its own thread. Set while there are no others.
-  void watch_waits(std::function<void(const fs::Wait& wait)> tell) { tell_ = std::move(tell); }
+  void watch_waits(std::function<void(const operation::Wait& wait)> tell) { tell_ = std::move(tell); }
 
   // call([&](fs::Operation& op) { return fs().getattr(op, ino); })
   template <class Function>
   auto call(Function&& function) {
-    fs::Operation operation(filesystem_->engine(), fs::Caller{});
+    fs::Operation operation(filesystem_->operations(), fs::Caller{});
     operation.show(shown_);
     return fs::block_on(operation, [&] {
       auto result = function(operation);
@@ -125,7 +125,7 @@ class FsFixture {
   fs::Options options_;
   std::unique_ptr<fs::Filesystem> filesystem_;
   Serial shown_;
-  std::function<void(const fs::Wait&)> tell_;
+  std::function<void(const operation::Wait&)> tell_;
 };
 
 }  // namespace varve::test

@@ -1,7 +1,5 @@
 #include "fuse/operations/block_counts.h"
 
-#include <pthread.h>
-
 #include <chrono>
 #include <utility>
 
@@ -12,12 +10,14 @@ constexpr auto kEvery = std::chrono::seconds(1);
 constexpr std::size_t kMostUnseen = 65536;  // more are not remembered: their blocks are counted when they are written
 }  // namespace
 
-BlockCounts::BlockCounts(std::function<void(Ino)> drop) : drop_(std::move(drop)), thread_([this] { run(); }) {}
+BlockCounts::BlockCounts(std::function<void(Ino)> drop) : drop_(std::move(drop)) {
+  thread_.start("varve-blocks", [this] { run(); });
+}
 
 void BlockCounts::note(Ino ino) {
   stale_.insert(ino);
   last_ = ino.v;
-  if (!any_stale_.exchange(true)) changed_.notify_one();
+  if (!any_stale_.exchange(true)) thread_.wake();
 }
 
 // What takes an inode out of stale_ happens before its attributes are read, and those have this write by then.
@@ -72,27 +72,16 @@ void BlockCounts::forget(Ino ino) {
   any_unseen_ = !unseen_.empty();
 }
 
-void BlockCounts::stop() {
-  {
-    const Lock lock(mutex_);
-    stopping_ = true;
-    changed_.notify_one();
-  }
-  if (thread_.joinable()) thread_.join();
-}
-
 void BlockCounts::run() {
-  ::pthread_setname_np(::pthread_self(), "varve-blocks");
-  Lock lock(mutex_);
-  while (!stopping_) {
-    changed_.wait(lock, [this]() REQUIRES(mutex_) { return stopping_ || any_stale_; });
-    if (changed_.wait_for(lock, kEvery, [this]() REQUIRES(mutex_) { return stopping_; })) return;
-    const std::unordered_set<Ino> told = std::exchange(stale_, {});
-    last_ = 0;
-    any_stale_ = false;
-    lock.unlock();
+  while (thread_.sleep() && thread_.rest(kEvery)) {
+    std::unordered_set<Ino> told;
+    {
+      const Lock lock(mutex_);
+      told.swap(stale_);
+      last_ = 0;
+      any_stale_ = false;
+    }
     for (const Ino ino : told) drop_(ino);
-    lock.lock();
   }
 }
 

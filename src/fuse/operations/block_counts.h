@@ -4,11 +4,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <thread>
 #include <unordered_set>
 
 #include "base/mutex.h"
 #include "base/types.h"
+#include "base/wakeable_thread.h"
 #include "fs/filesystem.h"
 
 namespace varve::fuse {
@@ -21,7 +21,6 @@ class BlockCounts {  // thread-safe
  public:
   // `drop` makes the kernel ask for the attributes of an inode again. It is called on a thread of its own.
   explicit BlockCounts(std::function<void(Ino)> drop);
-  ~BlockCounts() { stop(); }
 
   // Names in a directory have changed. An older answer about it may still be on its way, which the kernel would believe for ever: it
   // compares no versions of directories that it changes itself.
@@ -37,7 +36,7 @@ class BlockCounts {  // thread-safe
   void asked(Ino ino);
   // The kernel holds nothing of it back, or has forgotten it.
   void forget(Ino ino);
-  void stop();
+  void stop() { thread_.stop(); }
 
  private:
   void run();
@@ -45,13 +44,11 @@ class BlockCounts {  // thread-safe
 
   const std::function<void(Ino)> drop_;
   mutable Mutex mutex_;
-  Condition changed_;
   std::unordered_set<Ino> stale_ GUARDED_BY(mutex_);   // written since the kernel asked
   std::unordered_set<Ino> unseen_ GUARDED_BY(mutex_);  // without blocks, and being written
   std::atomic<bool> any_stale_{false}, any_unseen_{false};  // as the sets say: spares the lock
   std::atomic<std::uint64_t> last_{0};                      // an inode that is in stale_, or 0
-  bool stopping_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  WakeableThread thread_;
 };
 
 }  // namespace varve::fuse

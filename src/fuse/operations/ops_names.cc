@@ -4,13 +4,13 @@
 #include <linux/capability.h>
 
 #include "fs/engine.h"
-#include "fs/references.h"
 #include "fuse/operations/attributes.h"
 #include "fuse/operations/kept_node.h"
 #include "fuse/operations/operations.h"
 #include "fuse/operations/ops_kept.h"
 #include "fuse/operations/request.h"
 #include "fuse/protocol/privilege.h"
+#include "operation/references.h"
 
 namespace varve::fuse {
 
@@ -68,7 +68,7 @@ void forget_references(Request& r, Ino ino, std::uint64_t count) {
   r.fs().forget(ino, count);
   LostWrites& lost = r.session().lost_writes();
   BlockCounts& blocks = r.session().block_counts();
-  if ((!lost.any() && !blocks.any_unseen()) || r.fs().engine().references().count(ino) != 0) return;
+  if ((!lost.any() && !blocks.any_unseen()) || r.fs().operations().references().count(ino) != 0) return;
   lost.forget(ino);
   blocks.forget(ino);
 }

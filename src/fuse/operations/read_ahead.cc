@@ -17,7 +17,7 @@ constexpr unsigned kSureAfter = 2;  // requests that follow each other
 
 void AheadPiece::start(std::shared_ptr<BufferPool> pool, std::function<void(std::size_t got)> read) {
   pool_ = std::move(pool);
-  fs::run(
+  operation::run(
       operation_,
       [this]() -> Result<std::size_t> {
         if (!memory_) memory_ = pool_->take(range_.bytes);

@@ -34,7 +34,7 @@ struct FileRange {
 class AheadPiece : public std::enable_shared_from_this<AheadPiece> {
  public:
   AheadPiece(fs::Filesystem& fs, const FileRange& range, io::Reactor& reactor)
-      : fs_(fs), range_(range), operation_(fs.engine(), {}, &reactor) {}
+      : fs_(fs), range_(range), operation_(fs.operations(), {}, &reactor) {}
 
   // Begins to read, by the reactor's thread; calls `read` with what it found, in bytes.
   void start(std::shared_ptr<BufferPool> pool, std::function<void(std::size_t got)> read);

@@ -37,7 +37,7 @@ void Request::start_operation() {
   while (free != operations_.end() && *free) ++free;
   MEMORY_INVARIANT(free != operations_.end());
   const CallerIds ids = caller_.value_or(CallerIds{header().uid, header().gid});
-  free->emplace(fs().engine(), fs::Caller{ids.uid, ids.gid, header().pid, umask_}, &host_.reactor);
+  free->emplace(fs().operations(), fs::Caller{ids.uid, ids.gid, header().pid, umask_}, &host_.reactor);
   operation_ = &**free;
   operation_->show(shown_);
 }

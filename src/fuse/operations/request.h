@@ -111,7 +111,7 @@ class Request {
 template <class Attempt, class Finish>
 void Request::serve_result(Attempt attempt, Finish finish) {
   start_operation();
-  fs::run(*operation_, std::move(attempt), std::move(finish));
+  operation::run(*operation_, std::move(attempt), std::move(finish));
 }
 
 template <class Attempt, class Finish>

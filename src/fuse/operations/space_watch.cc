@@ -1,10 +1,8 @@
 #include "fuse/operations/space_watch.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <chrono>
-#include <exception>
+#include <optional>
 
 namespace varve::fuse {
 
@@ -23,41 +21,19 @@ void SpaceWatch::limit_with(std::function<void(std::uint64_t bytes)> limit) {
   look();
 }
 
-void SpaceWatch::look() {
-  const Lock lock(mutex_);
-  asked_ = true;
-  changed_.notify_one();
-}
-
-void SpaceWatch::stop() {
-  {
-    const Lock lock(mutex_);
-    stopping_ = true;
-    changed_.notify_one();
-  }
-  if (thread_.joinable()) thread_.join();
-}
-
 void SpaceWatch::run() {
-  ::pthread_setname_np(::pthread_self(), "varve-space");
-  Lock lock(mutex_);
-  while (!stopping_) {
-    if (prunes())
-      changed_.wait_for(lock, kPruneEvery, [this]() REQUIRES(mutex_) { return stopping_ || asked_; });
-    else
-      changed_.wait(lock, [this]() REQUIRES(mutex_) { return stopping_ || asked_; });
-    asked_ = false;
-    if (stopping_) return;
-    const auto limit = limit_;
-    lock.unlock();
+  while (thread_.sleep(prunes() ? std::optional<WakeableThread::Time>(kPruneEvery) : std::nullopt)) {
+    const auto limit = [this] {
+      const Lock lock(mutex_);
+      return limit_;
+    }();
     if (limit) set_limit(limit);
     if (prunes()) prune();
-    lock.lock();
   }
 }
 
 void SpaceWatch::set_limit(const std::function<void(std::uint64_t bytes)>& limit) {
-  fs::Operation operation(fs_.engine(), fs::Caller{});
+  fs::Operation operation(fs_.operations(), fs::Caller{});
   const auto space = fs_.statfs(operation);
   if (!space.ok()) return;
   const std::uint64_t room = space->available * kBlockSize;

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <thread>
 
 #include "base/mutex.h"
+#include "base/wakeable_thread.h"
 #include "fs/filesystem.h"
 #include "fuse/operations/lost_writes.h"
 #include "fuse/transport/transport.h"
@@ -19,8 +19,9 @@ namespace varve::fuse {
 class SpaceWatch {  // thread-safe
  public:
   SpaceWatch(fs::Filesystem& fs, Transport& transport, const LostWrites& lost)
-      : fs_(fs), transport_(transport), lost_(lost), thread_([this] { run(); }) {}
-  ~SpaceWatch() { stop(); }
+      : fs_(fs), transport_(transport), lost_(lost) {
+    thread_.start("varve-space", [this] { run(); });
+  }
 
   // From now on calls limit(bytes), on a thread of its own: what the kernel may hold back.
   void limit_with(std::function<void(std::uint64_t bytes)> limit);
@@ -28,9 +29,9 @@ class SpaceWatch {  // thread-safe
   void wrote(std::uint64_t bytes) {
     if (unseen_.fetch_add(bytes, std::memory_order_relaxed) + bytes >= patience_.load(std::memory_order_relaxed)) look();
   }
-  void look();
+  void look() { thread_.wake(); }
   // Messages must still be served meanwhile: to be called before the serving threads stop.
-  void stop();
+  void stop() { thread_.stop(); }
 
  private:
   void run();
@@ -44,10 +45,8 @@ class SpaceWatch {  // thread-safe
   std::atomic<std::uint64_t> unseen_{0}, patience_{UINT64_MAX};  // bytes
   bool can_prune_ = true;  // of the thread
   Mutex mutex_;
-  Condition changed_;
   std::function<void(std::uint64_t)> limit_ GUARDED_BY(mutex_);
-  bool asked_ GUARDED_BY(mutex_) = false, stopping_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  WakeableThread thread_;
 };
 
 }  // namespace varve::fuse

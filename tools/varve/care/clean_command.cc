@@ -24,7 +24,7 @@ namespace varve::tool {
 namespace {
 
 struct CleanArguments {
-  fs::CleanRequest request;
+  jobs::CleanRequest request;
   std::uint64_t free_bytes = 0, move_bytes = 0;
   bool all = false, json = false;
   std::vector<std::string> places;  // paths, then the mount or image
@@ -63,7 +63,7 @@ std::optional<std::string> mount_that_holds(const std::string& path) {
 
 Status check(CleanArguments& arguments) {
   if (auto mount = mount_that_holds(arguments.places.back())) arguments.places.push_back(*mount);
-  fs::CleanRequest& request = arguments.request;
+  jobs::CleanRequest& request = arguments.request;
   if (!request.strategy.empty()) TRY(cleaner::make_strategy(request.strategy));
   if (!request.policy.empty()) TRY(cleaner::VictimRule::make(request.policy));
   if (!request.placement.empty()) TRY(cleaner::make_placement(request.placement, {}));

@@ -17,7 +17,7 @@ namespace {
 
 template <class Function>
 auto call(fs::Filesystem& filesystem, Function&& function) {
-  fs::Operation operation(filesystem.engine(), fs::Caller{});
+  fs::Operation operation(filesystem.operations(), fs::Caller{});
   return fs::block_on(operation, [&] { return function(operation); });
 }
 

@@ -51,7 +51,7 @@ class Copier {
 
   template <class Function>
   auto call(Function&& function) {
-    fs::Operation operation(fs_.engine(), fs::Caller{});
+    fs::Operation operation(fs_.operations(), fs::Caller{});
     return fs::block_on(operation, [&] { return function(operation); });
   }
 

@@ -24,7 +24,7 @@ class SalvagedData {
  private:
   template <class Function>
   auto call(Function&& function) {
-    fs::Operation operation(fs_.engine(), fs::Caller{});
+    fs::Operation operation(fs_.operations(), fs::Caller{});
     return fs::block_on(operation, [&] { return function(operation); });
   }
 

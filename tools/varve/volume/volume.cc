@@ -116,7 +116,7 @@ class ImageSide final : public Volume::Side {
       const std::string name = path.substr(from, to - from);
       from = to + 1;
       if (name.empty() || name == ".") continue;
-      fs::Operation operation(filesystem_->engine(), {});
+      fs::Operation operation(filesystem_->operations(), {});
       const auto found = fs::block_on(operation, [&] { return filesystem_->lookup(operation, at, name); });
       if (!found.ok()) return Error(found.error().code(), fmt::format("{}: {}: {}", device_->name(), path, found.error().message()));
       at = found->ino;
