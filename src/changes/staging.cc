@@ -4,6 +4,7 @@
 
 #include "base/invariant.h"
 #include "changes/changes.h"
+#include "snapshots/snapshots.h"
 #include "tree/trees.h"
 
 namespace varve::changes {
@@ -38,7 +39,20 @@ void spend_cookie(Inode& directory) REQUIRES(directory.mutex) {
   if (directory.attributes.next_cookie < format::kCookieLimit) ++directory.attributes.next_cookie;
 }
 
+// May a snapshot keep what stood there? Not if it is known to be younger than the newest. `assume_owned`: what is unknown is no hole.
+bool may_be_kept(const snapshots::Snapshots& snapshots, const MappedBlock& old, bool assume_owned) {
+  if (!snapshots.any()) return false;
+  return (old.kind == MappedBlock::Kind::unknown && assume_owned) ||
+         (old.kind == MappedBlock::Kind::device && snapshots.may_hold(old.clock));
+}
+
 }  // namespace
+
+bool may_be_kept_for_good(const snapshots::Snapshots& snapshots, const MappedBlock& old, bool assume_owned) {
+  if (!snapshots.any_permanent()) return false;
+  return (old.kind == MappedBlock::Kind::unknown && assume_owned) ||
+         (old.kind == MappedBlock::Kind::device && snapshots.may_hold_for_good(old.clock));
+}
 
 InodeDelta& Staging::delta_of(Inode& inode, bool created) {
   if (inode.active && inode.active->generation != changes_.active().generation()) {

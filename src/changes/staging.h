@@ -15,10 +15,13 @@
 #include "changes/inode.h"
 #include "changes/layers.h"
 #include "changes/unsealed.h"
-#include "snapshots/snapshots.h"
 
 namespace varve::segments {
 class SegmentTable;
+}
+
+namespace varve::snapshots {
+class Snapshots;
 }
 
 namespace varve::tree {
@@ -38,19 +41,8 @@ struct StageBlock {
   std::uint8_t estimate = 0;  // of its interval between rewrites (format/estimate.h)
 };
 
-// May a snapshot keep what stood there? Not if it is known to be younger than the newest. `assume_owned`: what is unknown is no hole.
-inline bool may_be_kept(const snapshots::Snapshots& snapshots, const MappedBlock& old, bool assume_owned) {
-  if (!snapshots.any()) return false;
-  return (old.kind == MappedBlock::Kind::unknown && assume_owned) ||
-         (old.kind == MappedBlock::Kind::device && snapshots.may_hold(old.clock));
-}
-
-// The same of snapshots that were asked for: only then it is charged.
-inline bool may_be_kept_for_good(const snapshots::Snapshots& snapshots, const MappedBlock& old, bool assume_owned) {
-  if (!snapshots.any_permanent()) return false;
-  return (old.kind == MappedBlock::Kind::unknown && assume_owned) ||
-         (old.kind == MappedBlock::Kind::device && snapshots.may_hold_for_good(old.clock));
-}
+// May a snapshot that was asked for keep what stood there? Only then it is charged. `assume_owned`: what is unknown is no hole.
+bool may_be_kept_for_good(const snapshots::Snapshots& snapshots, const MappedBlock& old, bool assume_owned);
 
 class Staging {
  public:

@@ -12,6 +12,7 @@
 #include "compare/file_scan.h"
 #include "operation/attempt.h"
 #include "snapshots/places.h"
+#include "snapshots/snapshots.h"
 
 namespace varve::compare {
 

@@ -23,6 +23,7 @@
 #include "operation/attempt.h"
 #include "scrub/scrubber.h"
 #include "segments/counters.h"
+#include "snapshots/snapshots.h"
 #include "space/charge.h"
 #include "space/space.h"
 

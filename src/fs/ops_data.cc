@@ -10,6 +10,7 @@
 #include "log/log.h"
 #include "segments/counters.h"
 #include "segments/log_clock.h"
+#include "snapshots/snapshots.h"
 
 namespace varve::fs {
 

@@ -12,6 +12,7 @@
 #include "jobs/jobs.h"
 #include "log/log.h"
 #include "scrub/scrubber.h"
+#include "snapshots/snapshots.h"
 
 namespace varve::fs {
 

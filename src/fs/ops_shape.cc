@@ -5,6 +5,7 @@
 #include "fs/engine.h"
 #include "fs/file_content.h"
 #include "fs/file_space.h"
+#include "snapshots/snapshots.h"
 
 namespace varve::fs {
 

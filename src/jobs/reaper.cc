@@ -3,6 +3,7 @@
 #include "device/faults.h"
 #include "jobs/requests.h"
 #include "operation/attempt.h"
+#include "snapshots/snapshots.h"
 
 namespace varve::jobs {
 

@@ -15,6 +15,7 @@
 #include "operation/attempt.h"
 #include "segments/log_clock.h"
 #include "snapshots/places.h"
+#include "snapshots/snapshots.h"
 #include "space/charge.h"
 #include "space/space.h"
 #include "tree/neighbours.h"
