@@ -41,14 +41,22 @@ int discard(int fd, bool is_block_device, std::uint64_t offset, std::uint64_t le
                      static_cast<off_t>(length));
 }
 
+// Emulators of another processor (qemu-user) and some sandboxes know the call without its flags.
+ssize_t write_durably(int fd, const iovec* iov, int count, off_t offset) {
+  ssize_t done = ::pwritev2(fd, iov, count, offset, RWF_DSYNC);
+  if (done >= 0 || errno != EOPNOTSUPP) return done;
+  done = ::pwritev(fd, iov, count, offset);
+  return done >= 0 && ::fdatasync(fd) != 0 ? -1 : done;
+}
+
 ssize_t call(int fd, bool is_block_device, const IoRequest& request, const Transfer& transfer) {
   const auto offset = static_cast<off_t>(transfer.offset());
   const auto count = static_cast<int>(transfer.iov_count());
   switch (request.kind) {
     case IoKind::read:
-      return ::preadv2(fd, transfer.iov(), count, offset, 0);
+      return ::preadv(fd, transfer.iov(), count, offset);
     case IoKind::write:
-      return ::pwritev2(fd, transfer.iov(), count, offset, request.durable ? RWF_DSYNC : 0);
+      return request.durable ? write_durably(fd, transfer.iov(), count, offset) : ::pwritev(fd, transfer.iov(), count, offset);
     case IoKind::flush:
       return ::fdatasync(fd);
     case IoKind::discard:

@@ -45,7 +45,7 @@ class Requests {
   bool take_room();
 
   // May there be anything that is not in the trees? Then the thread looks now and then.
-  bool is_armed() const { return armed_.load(std::memory_order_relaxed); }
+  bool is_armed() const { return armed_; }  // sequentially consistent: docs/memory-order.md
   void arm() {
     if (!armed_.exchange(true)) kick();
   }

@@ -33,8 +33,11 @@ Space::Space(const SpaceParts& parts) : parts_(parts) {}
 
 // --- what there is ----------------------------------------------------------------------------------------------------------
 
+// Here and below what is admitted is read before what is staged, by loads that acquire: an operation on its way from one to the other is
+// counted twice then. In the other order it might not be counted at all.
 std::uint64_t Space::waiting_payload() const {
-  return (parts_.staging.unsealed().payload_bytes() >> kBlockShift) + admitted_payload_.load();
+  const std::uint64_t admitted = admitted_payload_.load();
+  return admitted + (parts_.staging.unsealed().payload_bytes() >> kBlockShift);
 }
 
 SpaceView Space::view() const {
@@ -57,13 +60,16 @@ SpaceView Space::view() const {
   // Less what the checkpoint takes that frees them.
   const std::uint64_t emptied = emptied_.load(std::memory_order_relaxed);
   view.lent = emptied - std::min(emptied, usual_nodes_.load(std::memory_order_relaxed) / parts_.segments.geometry().blocks + 1);
-  view.waiting.places = active.places() + admitted_places_.load();
-  view.waiting.item_bytes = active.item_bytes() + admitted_item_bytes_.load();
+  view.waiting.places = admitted_places_.load();
+  view.waiting.item_bytes = admitted_item_bytes_.load();
   view.waiting.payload = waiting_payload();
+  view.waiting.places += active.places();
+  view.waiting.item_bytes += active.item_bytes();
   view.waiting.scattered = active.scattered() + (parts_.log.leaves_gaps() ? 1 : 0);  // where the next chunk will stand
   view.has_snapshots = trees.tables.root || parts_.snapshots.any();
   if (view.has_snapshots) {
-    view.waiting.freed = active.freed.load(std::memory_order_relaxed) + admitted_freed_.load();
+    view.waiting.freed = admitted_freed_.load();
+    view.waiting.freed += active.freed.load(std::memory_order_relaxed);
     view.moved = active.moved.load(std::memory_order_relaxed) + parts_.snapshots.moves();
   }
   view.changed_blocks = active.records();

@@ -144,7 +144,7 @@ NodeCache::~NodeCache() = default;
 
 NodeCache::Shard& NodeCache::shard_of(BlockAddr address) const {
   // The upper bits of the hash: the tables inside use the lower ones.
-  return *shards_[(std::hash<BlockAddr>{}(address) >> 48) % shards_.size()];
+  return *shards_[(std::hash<BlockAddr>{}(address) >> (sizeof(std::size_t) * 6)) % shards_.size()];
 }
 
 NodePtr NodeCache::find(const NodeWant& want) {

@@ -164,6 +164,7 @@ class Guests(Folder):
         parts = dict(Machines("machines", "guests").parts(Settings()))
         self.assertIn("6.12", parts)
         self.assertNotIn("armhf-6.12", parts)
+        self.assertIn("units-s390x", parts)
 
 
 class Killed(Folder):

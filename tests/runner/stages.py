@@ -11,6 +11,7 @@ for folder in ("mutation", "machines"):
     sys.path.append(str(Path(__file__).resolve().parents[1] / folder))
 
 import commands
+import cross_build
 import kernels
 import mutation_test
 import suites
@@ -18,6 +19,7 @@ from commands import LOGS
 from stamps import FAILED, PASSED, ROOT, SKIPPED, digest, digest_of, digest_of_tools, digest_of_tree
 
 BUILD = ROOT / "build"
+UNITS = "units-"  # and a processor: a part of Machines
 
 
 @dataclass
@@ -128,18 +130,22 @@ class Packages(Stage):
 
 @dataclass
 class Machines(Stage):
-    """Kernels of Debian's, and other processors, in guests: a part for each. One that cannot be had here is skipped, and its log says why."""
+    """Kernels of Debian's, and other processors, in guests: a part for each. And tests of units for other processors, by qemu-user. What cannot
+    be had here is skipped, and its log says why."""
 
     def parts(self, settings):
         folders = (BUILD / "release/bin", ROOT / "src", ROOT / "tools", ROOT / "tests/machines", ROOT / "tests/mount", ROOT / "packaging")
         key = digest(digest_of(*folders), digest_of_tools())
-        return [(machine.name, key) for machine in kernels.MACHINES if not machine.refused]
+        units = digest(key, digest_of(ROOT / "tests"))
+        return [*((machine.name, key) for machine in kernels.MACHINES if not machine.refused),
+                *((UNITS + processor.name, units) for processor in cross_build.PROCESSORS)]
 
     def run_parts(self, parts, settings, on_end, say):
         results = {0: PASSED, 77: SKIPPED}
         for machine in parts:
             began = time.monotonic()
-            status = commands.run(["tests/machines/run", machine], self.log(f"-{machine}"), None, self.idle,
+            words = ["tests/machines/processors", machine.removeprefix(UNITS)] if machine.startswith(UNITS) else ["tests/machines/run", machine]
+            status = commands.run(words, self.log(f"-{machine}"), None, self.idle,
                                   {"VARVE_BIN": str(BUILD / "release/bin")})
             say(self.log(f"-{machine}").read_text().splitlines()[-1])
             on_end(machine, results.get(status, FAILED), time.monotonic() - began)

@@ -18,6 +18,11 @@ namespace {
 
 constexpr std::uint32_t kShutdownIoctl = _IOR('X', 125, std::uint32_t);  // FS_IOC_SHUTDOWN, which older headers do not have
 
+// Commands by the numbers that programs of 64 bits have for them, and of 32 bits. There the kernel's header knows no others.
+constexpr std::uint32_t kGetFlags = _IOR('f', 1, std::uint64_t), kGetFlags32 = _IOR('f', 1, std::uint32_t);
+constexpr std::uint32_t kSetFlags = _IOW('f', 2, std::uint64_t), kSetFlags32 = _IOW('f', 2, std::uint32_t);
+constexpr std::uint32_t kGetVersion = _IOR('v', 1, std::uint64_t), kGetVersion32 = _IOR('v', 1, std::uint32_t);
+
 // Flags that Varve keeps for chattr(1), in both of the kernel's spellings.
 struct FlagName {
   std::uint32_t flag;   // FS_IOC_GETFLAGS
@@ -86,10 +91,10 @@ void reply_xflags(Request& r, const fs::Attr& attr) {
 // What can be asked of any inode, also of one in a snapshot.
 void reply_attribute(Request& r, std::uint32_t command, std::uint32_t room, const fs::Attr& attr) {
   switch (command) {
-    case FS_IOC_GETFLAGS:
+    case kGetFlags:
       return reply_number(r, attr.flags, room);
-    case FS_IOC_GETVERSION:
-    case FS_IOC32_GETVERSION:
+    case kGetVersion:
+    case kGetVersion32:
       return reply_number(r, attr.generation, room);
     case FS_IOC_FSGETXATTR:
       return reply_xflags(r, attr);
@@ -154,12 +159,13 @@ Status trim(Request& r) {
   return {};
 }
 
-// What a 32-bit program asks before Linux 5.13. Since then the kernel translates these two itself; but a 64-bit program's it hands
-// on without looking at rights and whether the mount is read-only: to that there is no answer, as on other filesystems.
+// What a 32-bit program asks before Linux 5.13, or any on a system of 32 bits. Since then the kernel translates these two itself; but a
+// 64-bit program's it hands on without looking at rights and whether the mount is read-only: to that there is no answer, as on other
+// filesystems.
 std::uint32_t as_of_64_bits(const fuse_ioctl_in& in) {
-  if (in.flags & FUSE_IOCTL_COMPAT) {
-    if (in.cmd == FS_IOC32_GETFLAGS) return FS_IOC_GETFLAGS;
-    if (in.cmd == FS_IOC32_SETFLAGS) return FS_IOC_SETFLAGS;
+  if (in.flags & (FUSE_IOCTL_COMPAT | FUSE_IOCTL_32BIT)) {
+    if (in.cmd == kGetFlags32) return kGetFlags;
+    if (in.cmd == kSetFlags32) return kSetFlags;
   }
   return in.cmd;
 }
@@ -176,12 +182,12 @@ Status ioctl_kept(Request& r, std::optional<Ino> ino) {
 Status ioctl(Request& r) {
   const auto in = TRY(r.body().take<fuse_ioctl_in>());
   switch (as_of_64_bits(in)) {
-    case FS_IOC_GETFLAGS:
-    case FS_IOC_GETVERSION:
-    case FS_IOC32_GETVERSION:
+    case kGetFlags:
+    case kGetVersion:
+    case kGetVersion32:
     case FS_IOC_FSGETXATTR:
       return tell_attribute(r, r.node(), as_of_64_bits(in), in.out_size);
-    case FS_IOC_SETFLAGS:
+    case kSetFlags:
       return set_flags(r, TRY(r.body().take<std::uint32_t>()));
     case FS_IOC_FSSETXATTR:
       return set_xflags(r);
