@@ -90,6 +90,7 @@ std::string device_behind(pid_t pid, const std::string& descriptor) {
 
 // By what a daemon's mounts are known.
 struct Signs {
+  pid_t pid = 0;
   bool serves = false;             // it is a daemon
   std::string device;              // of its connection to the kernel; empty: not told
   std::vector<std::string> names;  // of what it has open, as it calls that, and the words of its command
@@ -97,6 +98,7 @@ struct Signs {
 
 Signs signs_of(pid_t pid) {
   Signs signs;
+  signs.pid = pid;
   signs.names = words_of(pid);
   const std::string files_of = way_of(pid, "fd/");
   for (const std::string& number : names_in(files_of)) {
@@ -138,10 +140,23 @@ std::string plain_name(std::string name) {
   return name;
 }
 
+bool names_source(const Signs& signs, const Mount& mount) {
+  return std::ranges::any_of(signs.names, [&](const std::string& name) { return plain_name(name) == mount.source; });
+}
+
+// The kernel gives a number again as soon as the mount is gone, and the daemon may still be ending then.
+bool another_names_source(const Signs& signs, const Mount& mount) {
+  return std::ranges::any_of(processes(), [&](pid_t pid) {
+    if (pid == signs.pid || !is_varve(pid)) return false;
+    const Signs other = signs_of(pid);
+    return other.serves && other.device == signs.device && names_source(other, mount);
+  });
+}
+
 bool fits(const Signs& signs, const Mount& mount) {
   if (!mount.is_varve()) return false;
-  if (!signs.device.empty()) return mount.device == signs.device;
-  return std::ranges::any_of(signs.names, [&](const std::string& name) { return plain_name(name) == mount.source; });
+  if (signs.device.empty()) return names_source(signs, mount);
+  return mount.device == signs.device && (names_source(signs, mount) || !another_names_source(signs, mount));
 }
 
 // The last one that shows all of the filesystem, or else a part of it.

@@ -62,6 +62,30 @@ class Lonely(MountTest):
         self.assertEqual(unmounting.wait(HANG), 0)
         unmounting.stderr.close()
 
+    def test_a_daemon_that_is_ending_is_not_taken_for_one_with_the_same_number(self):
+        """The kernel gives the number of a mount again at once. Here the daemon before cannot end."""
+        for _ in range(20):  # another test may take the number
+            before = Image()
+            before.mkfs("64M")
+            before.mount()
+            old, device = before.daemon(), os.stat(before.dir).st_dev
+            stop(old)
+            try:
+                command("umount", "-l", before.dir)
+                self.image.mount()
+                is_again = os.stat(self.dir).st_dev == device
+                if is_again:
+                    said = varve("list").stdout
+                    self.assertIn(f"{self.image.path} on {self.dir} (process {self.image.daemon()})\n", said)
+                    self.assertNotIn(f"{self.dir} (process {old}", said)
+                self.image.umount()
+            finally:
+                os.kill(old, signal.SIGCONT)
+            wait_until(lambda: not processes_of(before.path), "it has ended")
+            if is_again:
+                return
+        self.skipTest("others have taken the number each time")
+
     def test_a_renamed_image_is_named_with_its_mount(self):
         self.image.mount()
         other = self.image.path.with_name("renamed.img")
