@@ -39,19 +39,22 @@ void spend_cookie(Inode& directory) REQUIRES(directory.mutex) {
   if (directory.attributes.next_cookie < format::kCookieLimit) ++directory.attributes.next_cookie;
 }
 
-// May a snapshot keep what stood there? Not if it is known to be younger than the newest. `assume_owned`: what is unknown is no hole.
+// `may_hold`: may a snapshot hold a block of that clock? `assume_owned`: what is unknown is no hole.
+template <class MayHold>
+bool could_be_kept(const MappedBlock& old, bool assume_owned, MayHold may_hold) {
+  if (old.kind == MappedBlock::Kind::unknown) return assume_owned;
+  return old.kind == MappedBlock::Kind::device && may_hold(old.clock);
+}
+
+// May a snapshot keep what stood there? Not if it is known to be younger than the newest.
 bool may_be_kept(const snapshots::Snapshots& snapshots, const MappedBlock& old, bool assume_owned) {
-  if (!snapshots.any()) return false;
-  return (old.kind == MappedBlock::Kind::unknown && assume_owned) ||
-         (old.kind == MappedBlock::Kind::device && snapshots.may_hold(old.clock));
+  return snapshots.any() && could_be_kept(old, assume_owned, [&](auto clock) { return snapshots.may_hold(clock); });
 }
 
 }  // namespace
 
 bool may_be_kept_for_good(const snapshots::Snapshots& snapshots, const MappedBlock& old, bool assume_owned) {
-  if (!snapshots.any_permanent()) return false;
-  return (old.kind == MappedBlock::Kind::unknown && assume_owned) ||
-         (old.kind == MappedBlock::Kind::device && snapshots.may_hold_for_good(old.clock));
+  return snapshots.any_permanent() && could_be_kept(old, assume_owned, [&](auto clock) { return snapshots.may_hold_for_good(clock); });
 }
 
 InodeDelta& Staging::delta_of(Inode& inode, bool created) {

@@ -86,6 +86,7 @@ class Cleaner {
   };
   Spellings spellings() const;  // of the mount's
   std::string state() const;
+  static constexpr const char* kResting = "idle: enough clean segments";  // its state when a task that was not for room has ended
   void set_state(std::string state);
   bool works_when_idle() const;
   // As the last round knew them: segments that bad blocks pin, the dead blocks in them, and of these those that the strategy of the
@@ -125,7 +126,7 @@ class Cleaner {
   std::string strategy_spelling_ GUARDED_BY(mutex_), placement_spelling_ GUARDED_BY(mutex_);
   std::atomic<Placement*> placement_now_{nullptr};
   mutable Mutex state_mutex_;
-  std::string state_ GUARDED_BY(state_mutex_) = "idle: enough clean segments";
+  std::string state_ GUARDED_BY(state_mutex_) = kResting;
   History history_;
 };
 

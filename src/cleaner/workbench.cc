@@ -23,7 +23,7 @@ namespace varve::cleaner {
 namespace {
 
 // Blocks that are read at a time. With the dead ones between them they may be twice as many: together they take a sixteenth of the bound.
-// Where files are put together what is read together is read in few sweeps.
+// A task that puts files together reads in few sweeps what users read together.
 std::size_t buffer_of(const store::Store& store, const Task& task) {
   if (task.buffer) return task.buffer;
   constexpr std::size_t kLeast = 64, kLeastOfTidying = 256;

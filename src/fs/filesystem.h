@@ -50,7 +50,7 @@ namespace varve::fs {
 
 class Engine;
 
-// What callers name with it.
+// Callers name these with it.
 using operation::block_on;
 using operation::Caller;
 using operation::Operation;

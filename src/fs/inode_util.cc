@@ -42,7 +42,7 @@ void drop_suid(changes::Inode& inode, bool any_sgid) {
 void release_unlinked(Attempt& attempt, changes::Inode& inode) {
   store::Store& store = attempt.store();
   operation::References& references = attempt.operations().references();
-  if (attempt.operations().references().are_counted() && references.count(inode.ino)) {
+  if (references.count(inode.ino)) {
     store.staging().set_attributes(inode);
     store.staging().set_orphan(inode, true);
     references.add_orphan(inode.ino);

@@ -9,7 +9,7 @@
 
 namespace varve::fs {
 
-// What operations are made of.
+// Operations are made of these.
 using operation::Attempt;
 using operation::FileBlock;
 using operation::InodeLocks;

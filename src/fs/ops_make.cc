@@ -103,7 +103,7 @@ Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view
     if (S_ISDIR(node.mode)) ++directory->attributes.nlink;
     touch_mtime(*directory, now);
     a.staging().set_attributes(*directory);
-    if (a.operations().references().are_counted()) a.operations().references().add(inode->ino, 1);
+    a.operations().references().add(inode->ino, 1);
     return attr_of(*inode, a.view());
   });
 }
@@ -123,7 +123,7 @@ Result<Attr> Filesystem::make_unnamed(Operation& operation, Ino parent, const Ne
     inode->attributes.nlink = 0;
     a.staging().set_attributes(*inode);
     a.staging().set_orphan(*inode, true);
-    if (a.operations().references().are_counted()) a.operations().references().add(inode->ino, 1);
+    a.operations().references().add(inode->ino, 1);
     a.operations().references().add_orphan(inode->ino);
     return attr_of(*inode, a.view());
   });

@@ -32,7 +32,7 @@ Result<Attr> Filesystem::lookup(Operation& operation, Ino parent, std::string_vi
     if ((*inode)->gone()) return Errc::not_found;
     // The kernel asks by "." for what it does not hold, so an inode without a name is about to go.
     if (name == "." && (*inode)->attributes.nlink == 0) return Errc::stale;
-    if (a.operations().references().are_counted() && !a.shows_snapshot()) a.operations().references().add(ino, 1);
+    if (!a.shows_snapshot()) a.operations().references().add(ino, 1);
     return attr_of(**inode, a.view());
   });
 }
@@ -61,7 +61,7 @@ Result<Attr> Filesystem::link(Operation& operation, Ino ino, Ino parent, std::st
     a.staging().add_entry(*directory, name, ino, entry_type(inode->attributes.mode));
     touch_mtime(*directory, now);
     a.staging().set_attributes(*directory);
-    if (a.operations().references().are_counted()) a.operations().references().add(ino, 1);
+    a.operations().references().add(ino, 1);
     return attr_of(*inode, a.view());
   });
 }
@@ -135,9 +135,7 @@ void Filesystem::forget(Ino ino, std::uint64_t count) {
   if (references.drop(ino, count) == 0 && references.take_orphan(ino)) engine_->jobs().reaper().soon(ino);
 }
 
-void Filesystem::count_reference(Ino ino) {
-  if (engine_->options().count_references) engine_->operations().references().add(ino, 1);
-}
+void Filesystem::count_reference(Ino ino) { engine_->operations().references().add(ino, 1); }
 
 std::vector<Ino> Filesystem::referenced() const { return engine_->operations().references().all(); }
 

@@ -28,7 +28,7 @@ struct JobState {
   double seconds = 0;
 };
 
-// What those hear that ask for a job while one is running.
+// Callers that ask for a job while one is running hear these words.
 struct BusyWords {
   const char *again, *another;  // for the same; for another one
 };
@@ -95,7 +95,7 @@ class AskedJob : public Job {
     state_.seconds = static_cast<double>(asked_.clock.monotonic_ns() - started_ns_) / 1e9;
   }
   void come_to_end(Phase phase, std::string reason) {
-    asked_.cleaner.set_state("idle: enough clean segments");
+    asked_.cleaner.set_state(cleaner::Cleaner::kResting);
     note([&](State& state) {
       state.phase = phase;
       state.reason = std::move(reason);

@@ -98,12 +98,12 @@ cleaner::Task CleanJob::task(const CleanState& so_far) const {
   return task;
 }
 
-void CleanJob::make_forecast() {
+Job::Next CleanJob::make_forecast() {
   cleaner::Task whole = task(state());
   whole.stop = [this] { return is_stopped(); };  // it is made at once, or never
   cleaner::Forecast forecast = asked_.cleaner.forecast(whole, rules_);
   note([&](CleanState& state) { state.forecast = std::move(forecast); });
-  finish(Phase::finished, "nothing was written");
+  return finish(Phase::finished, "nothing was written");
 }
 
 void CleanJob::note_round(const cleaner::Round& round) {
@@ -121,42 +121,36 @@ void CleanJob::note_round(const cleaner::Round& round) {
 }
 
 Job::Next CleanJob::step(const Interrupt& interrupt) {
-  const auto ended = [this](Phase phase, std::string reason) {
-    finish(phase, std::move(reason));
-    return Next::later;
-  };
   const bool begins = !begun_, is_dry = state().request.dry_run;
   if (begins) begin_files(state().request);
-  if (is_dry) {
-    make_forecast();
-    return Next::later;
-  }
+  if (is_dry) return make_forecast();
   if (begins)
-    if (const Status begun = begin_moving(); !begun.ok()) return ended(Phase::failed, begun.error().message());
+    if (const Status begun = begin_moving(); !begun.ok()) return finish(Phase::failed, begun.error().message());
   const CleanState so_far = state();
-  if (is_stopped()) return ended(Phase::stopped, "it was stopped");
+  if (is_stopped()) return finish(Phase::stopped, "it was stopped");
   if (so_far.freed_blocks() >= so_far.request.free_blocks || so_far.written >= so_far.request.move_blocks)
-    return ended(Phase::finished, "all that was asked for is done");
+    return finish(Phase::finished, "all that was asked for is done");
   cleaner::Task now = task(so_far);
   now.stop = [this, &interrupt] { return is_stopped() || interrupt(); };
   const cleaner::Round round = asked_.cleaner.run_round(now, rules_);
   Status settled;
   if (round.moved || !round.emptied.empty()) settled = parts_.checkpoints.make({.evacuate = round.emptied});
   note_round(round);
-  if (!settled.ok()) return ended(Phase::failed, settled.error().message());
-  if (round.failure) return ended(Phase::failed, round.failure->message());
-  if (round.finished) return ended(Phase::finished, round.why);
-  if (is_stopped()) return ended(Phase::stopped, "it was stopped");
+  if (!settled.ok()) return finish(Phase::failed, settled.error().message());
+  if (round.failure) return finish(Phase::failed, round.failure->message());
+  if (round.finished) return finish(Phase::finished, round.why);
+  if (is_stopped()) return finish(Phase::stopped, "it was stopped");
   if (!parts_.requests.is_waited_for() && !patience_.lasts(round.left))
-    return ended(Phase::finished, "the last rounds gained nothing: " + round.why);
+    return finish(Phase::finished, "the last rounds gained nothing: " + round.why);
   return Next::later;
 }
 
-void CleanJob::finish(Phase phase, std::string reason) {
+Job::Next CleanJob::finish(Phase phase, std::string reason) {
   if (rules_.strategy && !state().request.dry_run) asked_.cleaner.end(rules_);
   files_.reset();
   rules_ = {};
   come_to_end(phase, std::move(reason));
+  return Next::later;
 }
 
 }  // namespace varve::jobs

@@ -69,10 +69,10 @@ class CleanJob final : public AskedJob<CleanState> {
  private:
   void begin_files(const CleanRequest& request);
   Status begin_moving();
-  void make_forecast();
+  Next make_forecast();
   cleaner::Task task(const CleanState& so_far) const;
   void note_round(const cleaner::Round& round);
-  void finish(Phase phase, std::string reason);
+  Next finish(Phase phase, std::string reason);  // with what a step says then
   CleanState::Layout layout() const;
 
   const Parts parts_;

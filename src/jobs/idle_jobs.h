@@ -1,4 +1,4 @@
-// What is done while nobody uses the filesystem: its last changes get into the trees, and segments are put in order.
+// Jobs that run while nobody uses the filesystem: its last changes get into the trees, and segments are put in order.
 #pragma once
 
 #include "jobs/job.h"

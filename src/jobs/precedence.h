@@ -1,4 +1,4 @@
-// Which background work may begin, and what it gives way to: one table. Pure.
+// One table says which background work may begin, and what it gives way to. Pure.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Situation {
 };
 bool may_begin(Kind kind, const Situation& situation);
 
-// What has come since a step began.
+// These have come since a step began.
 struct Events {
   bool room = false;        // an operation waits for clean segments
   bool checkpoint = false;  // is asked for
@@ -43,7 +43,7 @@ struct Events {
 // anything.
 bool gives_way(Kind kind, const Events& events);
 
-// Whether what it has changed is nobody's: it does not count as use of the filesystem.
+// Says whether its changes are nobody's: they do not count as use of the filesystem.
 bool is_unnoticed(Kind kind);
 
 }  // namespace varve::jobs

@@ -1,4 +1,4 @@
-// What is asked of the work in the background, and the thread that is woken for it. Any thread.
+// Takes what anybody asks of the work in the background, and wakes the thread for it. Any thread.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ class Requests {
   void ask_for_checkpoint(bool space = false);
   // The same by the thread of background work itself, for its next round.
   void note_space_wanted() { space_noted_ = checkpoint_wanted_ = true; }
-  // Those that wait are to look whether they still need to.
+  // Operations that wait are to look whether they still need to.
   void wake_waiting();
 
   bool room_is_waited_for() const;

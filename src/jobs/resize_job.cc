@@ -92,17 +92,10 @@ ResizeState ResizeJob::state() const {
 // --- by the thread that makes checkpoints ---------------------------------------------------------------------------------
 
 Job::Next ResizeJob::step(const Interrupt& interrupt) {
-  if (asked_.faults.read_only()) {
-    finish(Phase::failed, asked_.faults.reason());
-  } else if (!shrinks_) {
-    const Status grown = grow();
-    finish(grown.ok() ? Phase::finished : Phase::failed, grown.ok() ? "" : grown.error().message());
-  } else if (!begun_) {
-    begin_shrinking();
-  } else {
-    return shrink_step(interrupt);
-  }
-  return Next::later;
+  if (asked_.faults.read_only()) return finish(Phase::failed, asked_.faults.reason());
+  if (shrinks_) return begun_ ? shrink_step(interrupt) : begin_shrinking();
+  const Status grown = grow();
+  return grown.ok() ? finish(Phase::finished, "") : finish(Phase::failed, grown.error().message());
 }
 
 // The length of the image is on the medium before anything says that it is so long.
@@ -112,8 +105,8 @@ Status ResizeJob::grow() {
   return asked_.cleaner.rescale();
 }
 
-// What is staged is in the maps after a checkpoint, and users find as much room from now on as there will be.
-void ResizeJob::begin_shrinking() {
+// A checkpoint brings what is staged into the maps. From now on users find as much room as there will be.
+Job::Next ResizeJob::begin_shrinking() {
   begun_ = true;
   aim_ = parts_.sizes.segments_of(copied_state().to);
   parts_.sizes.aim_at(aim_);
@@ -124,31 +117,24 @@ void ResizeJob::begin_shrinking() {
   most_clean_ = 0;
   if (const Status settled = parts_.checkpoints.make({}); !settled.ok()) return finish(Phase::failed, settled.error().message());
   note([this](ResizeState& state) { state.left = state.left_at_first = live_from(parts_.segments, aim_); });
+  return Next::later;
 }
 
 Job::Next ResizeJob::shrink_step(const Interrupt& interrupt) {
-  const auto ended = [this](Phase phase, std::string reason) {
-    finish(phase, std::move(reason));
-    return Next::later;
-  };
-  if (is_stopped()) return ended(Phase::stopped, "it was stopped");
+  if (is_stopped()) return finish(Phase::stopped, "it was stopped");
   const Status fits = parts_.sizes.check(copied_state().to);
-  if (!fits.ok()) return ended(Phase::failed, "it has been filled meanwhile: " + fits.error().message());
+  if (!fits.ok()) return finish(Phase::failed, "it has been filled meanwhile: " + fits.error().message());
   retreat();
-  if (parts_.segments.end().limit() == aim_ && parts_.segments.end().in_use_from(aim_) == 0) {
-    reach_end();
-    return Next::later;
-  }
+  if (parts_.segments.end().limit() == aim_ && parts_.segments.end().in_use_from(aim_) == 0) return reach_end();
   if (parts_.background && only_discards_are_left(parts_.segments, aim_)) return Next::waits;
   const cleaner::Round round = move_some(interrupt);
-  // What was open at the end is in no map before a checkpoint has seen it, and what has died there is clean after the next.
+  // No map has what was open at the end before a checkpoint has seen it. Segments that have died there are clean after the next one.
   const Status settled = parts_.checkpoints.make({.evacuate = round.emptied});
   note_round(round);
-  if (!settled.ok()) return ended(Phase::failed, settled.error().message());
-  if (round.failure) give_up(round.failure->message());
-  else if (is_stopped()) finish(Phase::stopped, "it was stopped");
-  else if (!gains() && !parts_.requests.is_waited_for()) give_up(round.why);
-  return Next::later;
+  if (!settled.ok()) return finish(Phase::failed, settled.error().message());
+  if (round.failure) return give_up(round.failure->message());
+  if (is_stopped()) return finish(Phase::stopped, "it was stopped");
+  return gains() || parts_.requests.is_waited_for() ? Next::later : give_up(round.why);
 }
 
 // As far as users do not notice; only if nothing is gained in this way, as far as it goes.
@@ -198,7 +184,7 @@ bool ResizeJob::gains() {
   return fruitless_ < kMostFruitless;
 }
 
-void ResizeJob::reach_end() {
+Job::Next ResizeJob::reach_end() {
   const std::uint64_t to = copied_state().to;
   if (const Status settled = parts_.checkpoints.make({.evacuate = {}, .device_blocks = to}); !settled.ok())
     return finish(Phase::failed, settled.error().message());
@@ -206,19 +192,19 @@ void ResizeJob::reach_end() {
   std::string reason;
   if (const Status cut = parts_.sizes.cut_device(to); !cut.ok()) reason = "but the image has kept its length: " + cut.error().message();
   if (const Status told = asked_.cleaner.rescale(); !told.ok()) reason = told.error().message();
-  finish(Phase::finished, std::move(reason));
+  return finish(Phase::finished, std::move(reason));
 }
 
-void ResizeJob::give_up(std::string why) {
+Job::Next ResizeJob::give_up(std::string why) {
   const auto stuck = stuck_from(parts_.segments, parts_.segments.end().limit());
   const bool bad = std::ranges::any_of(stuck, [this](std::uint64_t id) { return asked_.cleaner.is_pinned(SegmentId{id}); });
   if (bad)
     why = fmt::format("segments {} hold bad blocks that cannot be moved: varve scrub names the files", fmt::join(stuck, ", "));
   note([&](ResizeState& state) { state.stuck = stuck; });
-  finish(Phase::failed, why.empty() ? "nothing more could be moved" : std::move(why));
+  return finish(Phase::failed, why.empty() ? "nothing more could be moved" : std::move(why));
 }
 
-void ResizeJob::finish(Phase phase, std::string reason) {
+Job::Next ResizeJob::finish(Phase phase, std::string reason) {
   if (rules_.strategy) asked_.cleaner.end(rules_);
   rules_ = {};
   if (shrinks_ && phase != Phase::finished) {
@@ -227,6 +213,7 @@ void ResizeJob::finish(Phase phase, std::string reason) {
   }
   parts_.requests.wake_waiting();
   come_to_end(phase, std::move(reason));
+  return Next::later;
 }
 
 void ResizeJob::abandon() {

@@ -53,15 +53,15 @@ class ResizeJob final : public AskedJob<ResizeState> {
 
  private:
   Status grow();
-  void begin_shrinking();
+  Next begin_shrinking();
   Next shrink_step(const Interrupt& interrupt);
   void retreat();
   cleaner::Round move_some(const Interrupt& interrupt);
   void note_round(const cleaner::Round& round);
   bool gains();
-  void reach_end();
-  void give_up(std::string why);
-  void finish(Phase phase, std::string reason);
+  Next reach_end();
+  Next give_up(std::string why);
+  Next finish(Phase phase, std::string reason);  // with what a step says then
 
   const Parts parts_;
   // Of the one that runs; the stepping thread's.

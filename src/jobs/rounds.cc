@@ -40,11 +40,11 @@ bool Shortage::lags() const { return clean() + reclaimable() <= parts_.space.low
 
 bool Shortage::cleaning_helps() const {
   if (parts_.snapshots.deletion_is_left()) {  // that gives back space without moving anything
-    // But what snapshots held is scattered, and automatic ones always leave some: where segments are short both take turns.
+    // Yet snapshots leave scattered blocks, and automatic ones always leave some. If segments are short, both take turns.
     const bool is_short = clean() <= parts_.space.low_water() + parts_.cleaner.ahead() / 2;
     if (!is_short || parts_.checkpoints.settled().v % 2) return false;
   }
-  // What a checkpoint alone releases comes first: cleaning moves blocks only when that is not enough.
+  // A checkpoint releases some by itself, which comes first: cleaning moves blocks only when that is not enough.
   return parts_.cleans && clean() + reclaimable() <= parts_.space.low_water() + parts_.cleaner.ahead();
 }
 

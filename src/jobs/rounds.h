@@ -29,7 +29,7 @@ class Shortage {
   std::uint64_t reclaimable() const;  // by a checkpoint alone
   std::uint64_t written() const;      // blocks, by users
   bool is_low() const;
-  // And somebody has written since the mount, and it has not just been found that nothing can be done about it (H33). Any thread.
+  // It is low, somebody has written since the mount, and nobody has just found that nothing can be done about it (H33). Any thread.
   bool is_due() const;
   // The cleaner lags behind, and no checkpoint releases enough by itself.
   bool lags() const;

@@ -31,7 +31,7 @@ class Scheduler {
   void finish(Job& job);
   // One step of it.
   void step(Job& job);
-  // Whether a step of that kind which begins now is to give way.
+  // Tells a step of that kind, which begins now, when it is to give way.
   Job::Interrupt interrupt(Kind kind);
 
  private:

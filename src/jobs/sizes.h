@@ -1,4 +1,4 @@
-// Which sizes a filesystem may get, and that of its device.
+// Knows which sizes a filesystem may get, and that of its device.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class Sizes {
   std::uint64_t segments_of(std::uint64_t blocks) const;
   // Errc::invalid, no_space: says what is wrong with a size, and which one would do.
   Status check(std::uint64_t blocks) const;
-  // Of a filesystem with so many bytes (0: as many as the device has). The device becomes longer, if need be and it can.
+  // Returns the blocks of a filesystem with so many bytes (0: as many as the device has). The device becomes longer, if need be and it can.
   Result<std::uint64_t> make_room_for(std::uint64_t bytes);
   Status cut_device(std::uint64_t blocks);     // to that length, if it can become shorter
   void aim_at(std::uint64_t segments);         // users find as much room as with so many; 0: as there is

@@ -16,7 +16,7 @@
 
 namespace varve::jobs {
 
-// Those with most to gain come first.
+// Files with most to gain come first.
 class Tidier::Files final : public cleaner::FileSource {
  public:
   explicit Files(const operation::FileNotes::Files& files) : left_(files.begin(), files.end()) {
@@ -30,7 +30,7 @@ class Tidier::Files final : public cleaner::FileSource {
     left_.pop_back();
     return std::optional(Ino{begun_->first});
   }
-  // Those that were not looked at to their end.
+  // Returns the files that nobody has looked at to their end.
   operation::FileNotes::Files unfinished() const {
     operation::FileNotes::Files files(left_.begin(), left_.end());
     if (begun_) files.insert(*begun_);
@@ -83,7 +83,7 @@ void Tidier::tidy(Files& files, const ReadCost& cost, const Interrupt& stop) {
     if (!round.moved || stop() || !parts_.checkpoints.make({}).ok()) break;
     if (round.finished || !patience.lasts(round.left)) break;
   }
-  parts_.cleaner.set_state("idle: enough clean segments");
+  parts_.cleaner.set_state(cleaner::Cleaner::kResting);
 }
 
 }  // namespace varve::jobs

@@ -1,4 +1,4 @@
-// What the filesystem itself needs, in this order: epochs of the log, inodes without names freed, holes for users' writes, room and
+// Does what the filesystem itself needs, in this order: epochs of the log, inodes without names freed, holes for users' writes, room and
 // checkpoints.
 #pragma once
 
@@ -69,7 +69,7 @@ class Upkeep final : public Job {
   bool is_due(std::uint64_t) override { return true; }
   bool is_pending() override;
   Next step(const Interrupt&) override;
-  // What is due of it. `space_wanted`: somebody waits for room. False: there was nothing to do.
+  // Does what is due of it. `space_wanted`: somebody waits for room. False: there was nothing to do.
   bool work(bool space_wanted);
 
  private:

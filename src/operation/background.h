@@ -1,4 +1,4 @@
-// What operations ask of the work in the background. The room `jobs` does it.
+// Operations ask this of the work in the background. The room `jobs` does it.
 #pragma once
 
 #include "base/gate.h"

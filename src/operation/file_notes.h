@@ -1,4 +1,4 @@
-// What operations note for work in idle time: that the filesystem is in use, and which files stand in pieces. Thread-safe.
+// Operations note here for work in idle time that the filesystem is in use, and which files stand in pieces. Thread-safe.
 #pragma once
 
 #include <atomic>

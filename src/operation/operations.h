@@ -1,4 +1,4 @@
-// What the operations of one mount have in common, and how they are attempted.
+// The operations of one mount have these parts in common, and are attempted here.
 #pragma once
 
 #include "base/mutex.h"
@@ -31,7 +31,7 @@ class Operations {
     bool notes_files = false;        // for work in idle time
   };
   explicit Operations(const Parts& parts);
-  // What works in the background. Set once, before there are operations.
+  // Sets what works in the background, once, before there are operations.
   void serve(Background& background) { background_ = &background; }
 
   // Tries an operation once: f(Attempt&) -> Result<T>. Seals when the next chunk is full and tries again. Include operation/attempt.h.

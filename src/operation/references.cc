@@ -89,6 +89,7 @@ void References::Shard::append_to(std::vector<Ino>& all) const {
 }
 
 void References::add(Ino ino, std::uint64_t count) {
+  if (!are_counted_) return;
   Shard& shard = shard_of(ino);
   const Lock lock(shard.mutex);
   shard.set(ino.v, shard.count(ino.v) + count);

@@ -16,8 +16,8 @@ namespace varve::operation {
 // Thread-safe, sharded.
 class References {
  public:
+  // `are_counted`: else nobody tells when one goes, and none is added.
   explicit References(bool are_counted = true) : are_counted_(are_counted) {}
-  bool are_counted() const { return are_counted_; }  // or nobody tells of them
 
   void add(Ino ino, std::uint64_t count);
   // Returns what is left.

@@ -1,4 +1,4 @@
-// Which calls wait on a list, and which come at once.
+// Tells which calls wait on a list, and which come at once.
 #include "base/wait_list.h"
 
 #include <gtest/gtest.h>

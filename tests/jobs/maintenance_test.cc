@@ -76,7 +76,7 @@ TEST_F(MaintenanceTest, a_smaller_bound_of_memory_is_followed_by_payload_that_wa
   EXPECT_EQ(unsealed.held_bytes(), 0U);
 }
 
-// Where each checkpoint is waited for by something, a job would never come to anything.
+// If something waits for each checkpoint, a job would never come to anything.
 TEST_F(MaintenanceTest, a_job_moves_something_before_it_gives_way_to_a_checkpoint) {
   const auto gives_way = giving_way();
   EXPECT_FALSE(gives_way());

@@ -1,4 +1,4 @@
-// Which work may begin, and what gives way to what.
+// Tests say which work may begin, and what gives way to what.
 #include "jobs/precedence.h"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST(Precedence, jobs_give_way_to_operations_that_wait_for_room) {
   EXPECT_EQ(that_give_way({.room = true, .checkpoint = true}), (Kinds{Kind::cleaning, Kind::resizing})) << "with or without a checkpoint";
 }
 
-// Where each checkpoint is waited for by something, a job would never come to anything.
+// If something waits for each checkpoint, a job would never come to anything.
 TEST(Precedence, jobs_give_way_to_a_checkpoint_when_they_have_moved_something) {
   EXPECT_EQ(that_give_way({.checkpoint = true}), Kinds());
   EXPECT_EQ(that_give_way({.checkpoint = true, .epoch = true, .snapshot = true}), Kinds());

@@ -1,4 +1,4 @@
-// What operations note of files, and what is left of it when there are many.
+// Operations note something of files, and a part of it is left when there are many.
 #include "operation/file_notes.h"
 
 #include <gtest/gtest.h>

@@ -88,7 +88,7 @@ void reply_xflags(Request& r, const fs::Attr& attr) {
   reply_ioctl_struct(r, out);
 }
 
-// What can be asked of any inode, also of one in a snapshot.
+// Answers what can be asked of any inode, also of one in a snapshot.
 void reply_attribute(Request& r, std::uint32_t command, std::uint32_t room, const fs::Attr& attr) {
   switch (command) {
     case kGetFlags:
@@ -159,8 +159,8 @@ Status trim(Request& r) {
   return {};
 }
 
-// What a 32-bit program asks before Linux 5.13, or any on a system of 32 bits. Since then the kernel translates these two itself; but a
-// 64-bit program's it hands on without looking at rights and whether the mount is read-only: to that there is no answer, as on other
+// A 32-bit program asks so before Linux 5.13, and any program on a system of 32 bits. Since then the kernel translates these two itself.
+// It hands on those of a 64-bit program without looking at rights and whether the mount is read-only: these get no answer, as on other
 // filesystems.
 std::uint32_t as_of_64_bits(const fuse_ioctl_in& in) {
   if (in.flags & (FUSE_IOCTL_COMPAT | FUSE_IOCTL_32BIT)) {

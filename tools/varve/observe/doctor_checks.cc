@@ -250,7 +250,7 @@ void judge_options(const std::string& options, std::vector<Finding>& found) {
   }
 }
 
-// Of five messages for a new file one asks for an attribute that hardly a file has.
+// One of five messages for a new file asks for an attribute that hardly a file has.
 void check_messages(const Json& status, std::vector<Finding>& found) {
   constexpr std::uint64_t kMany = 100'000;
   const Json requests = control::section_of(status, "mount").value("requests", Json::object());

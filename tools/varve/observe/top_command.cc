@@ -14,6 +14,7 @@
 
 #include "base/json_text.h"
 #include "control/place.h"
+#include "shared/interruptible.h"
 #include "shared/number_value.h"
 #include "shared/terminal.h"
 #include "varve/command.h"
@@ -76,7 +77,7 @@ class Screen {
     ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     struct sigaction action {};
     action.sa_handler = note_interrupt;
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+    for (const int signal : kInterruptions) ::sigaction(signal, &action, nullptr);
     out_ << "\x1b[?1049h\x1b[?25l\x1b[?7l";  // no cursor, and what is too long all the same ends at the edge
   }
   Screen(const Screen&) = delete;

@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "control/status_fields.h"
 #include "send/host_file.h"
+#include "varve/volume/snapshots_folder.h"
 #include "varve/volume/volume.h"
 
 namespace varve::tool {
@@ -57,9 +58,7 @@ Status PastView::open_folder(const std::string& whole) {
   struct stat status {};
   if (!root_) return cannot_see(whole);
   if (!kept_ || ::fstat(kept_.get(), &status) != 0) return cannot_see(folder_);
-  if (is_in_snapshots(status.st_ino)) return {};
-  return Error(Errc::unsupported, fmt::format("{}: a file or folder that is really there has the name of the folder of snapshots, so that "
-                                              "these cannot be seen: mount with snapshots_dir=NAME", printable(folder_)));
+  return check_shows_snapshots(folder_, status);
 }
 
 Result<PastView> PastView::open(const std::string& path, Kind kind) {

@@ -13,6 +13,7 @@
 
 #include "base/json_text.h"
 #include "daemon/mount_point.h"
+#include "varve/volume/snapshots_folder.h"
 #include "varve/volume/volume.h"
 
 namespace varve::tool {
@@ -33,13 +34,10 @@ Result<Serial> find_one(const control::Place& running, const std::string& snapsh
                                             running.directory));
 }
 
-// A file or folder of users may have the name of the folder of snapshots: it comes first.
 Status check_is_shown(const std::string& folder) {
   struct stat status {};
   if (::lstat(folder.c_str(), &status) != 0) return Error(errc_from_errno(errno), fmt::format("{}: {}", folder, errno_text()));
-  if (is_in_snapshots(status.st_ino)) return {};
-  return Error(Errc::unsupported, fmt::format("{}: a file or folder that is really there has the name of the folder of snapshots, so that "
-                                              "none can be shown: mount with snapshots_dir=NAME", folder));
+  return check_shows_snapshots(folder, status);
 }
 
 // It may have gone before the daemon saw that it is mounted.
