@@ -79,7 +79,7 @@ class BlockPool {
   static void dispose_of(SlabList& slabs);
 
   const std::size_t blocks_of_page_;
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::any};
   SlabList open_ GUARDED_BY(mutex_);  // those with free blocks; unused ones are at the end
   std::size_t slabs_ GUARDED_BY(mutex_) = 0, unused_ GUARDED_BY(mutex_) = 0;
 };

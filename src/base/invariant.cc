@@ -14,7 +14,7 @@ namespace varve {
 namespace {
 
 struct Watches {
-  Mutex mutex;
+  Mutex mutex{LockRank::any};
   std::vector<const std::function<void(const std::string&)>*> all GUARDED_BY(mutex);
 };
 

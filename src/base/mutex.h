@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/cpu_pause.h"
+#include "base/lock_order.h"
 
 #if defined(__clang__)
 #define VARVE_THREAD_ANNOTATION(x) __attribute__((x))
@@ -43,29 +44,54 @@ namespace varve {
 
 class CAPABILITY("mutex") Mutex {
  public:
-  void lock() ACQUIRE() { mutex_.lock(); }
-  bool try_lock() TRY_ACQUIRE(true) { return mutex_.try_lock(); }
-  void unlock() RELEASE() { mutex_.unlock(); }
+  Mutex() = default;
+  explicit Mutex(LockRank rank) : place_(rank) {}
+
+  void lock() ACQUIRE() {
+    place_.wanted();
+    mutex_.lock();
+  }
+  bool try_lock() TRY_ACQUIRE(true) {
+    const bool is_mine = mutex_.try_lock();
+    if (is_mine) place_.tried();
+    return is_mine;
+  }
+  void unlock() RELEASE() {
+    mutex_.unlock();
+    place_.released();
+  }
 
  private:
   friend class Lock;  // and Condition by it: std::condition_variable waits with a std::unique_lock<std::mutex> only
   std::mutex mutex_;
+  [[no_unique_address]] LockPlace<kChecksLockOrder> place_{LockRank::leaf};
 };
 
 // Holds a Mutex until its end; may let go of it in between.
 class SCOPED_CAPABILITY Lock {
  public:
-  explicit Lock(Mutex& mutex) ACQUIRE(mutex) : lock_(mutex.mutex_) {}
-  ~Lock() RELEASE() = default;
+  explicit Lock(Mutex& mutex) ACQUIRE(mutex) : place_(mutex.place_), lock_(mutex.mutex_, std::defer_lock) { take(); }
+  ~Lock() RELEASE() {
+    if (owns_lock()) place_.released();
+  }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
-  void lock() ACQUIRE() { lock_.lock(); }
-  void unlock() RELEASE() { lock_.unlock(); }
+  void lock() ACQUIRE() { take(); }
+  void unlock() RELEASE() {
+    lock_.unlock();
+    place_.released();
+  }
   bool owns_lock() const { return lock_.owns_lock(); }
 
  private:
   friend class Condition;
+  void take() {
+    place_.wanted();
+    lock_.lock();
+  }
+
+  const LockPlace<kChecksLockOrder>& place_;
   std::unique_lock<std::mutex> lock_;
 };
 
@@ -92,19 +118,34 @@ class Condition {
 // for that long. Sleeping and being woken takes several times as long, and a system call of each side.
 class CAPABILITY("mutex") SpinningMutex {
  public:
+  explicit SpinningMutex(LockRank rank) : place_(rank) {}
+
   void lock() ACQUIRE() {
+    place_.wanted();
     if (!spin([this] { return mutex_.try_lock(); })) mutex_.lock();
   }
-  bool try_lock() TRY_ACQUIRE(true) { return mutex_.try_lock(); }
-  void unlock() RELEASE() { mutex_.unlock(); }
+  bool try_lock() TRY_ACQUIRE(true) { return noted(mutex_.try_lock()); }
+  void unlock() RELEASE() {
+    mutex_.unlock();
+    place_.released();
+  }
 
   void lock_shared() ACQUIRE_SHARED() {
+    place_.wanted();
     if (!spin([this] { return mutex_.try_lock_shared(); })) mutex_.lock_shared();
   }
-  bool try_lock_shared() TRY_ACQUIRE_SHARED(true) { return mutex_.try_lock_shared(); }
-  void unlock_shared() RELEASE_SHARED() { mutex_.unlock_shared(); }
+  bool try_lock_shared() TRY_ACQUIRE_SHARED(true) { return noted(mutex_.try_lock_shared()); }
+  void unlock_shared() RELEASE_SHARED() {
+    mutex_.unlock_shared();
+    place_.released();
+  }
 
  private:
+  bool noted(bool is_mine) const {
+    if (is_mine) place_.tried();
+    return is_mine;
+  }
+
   template <class Try>
   static bool spin(Try succeeds) {
     constexpr int kTries = 100;
@@ -114,6 +155,7 @@ class CAPABILITY("mutex") SpinningMutex {
   }
 
   std::shared_mutex mutex_;
+  [[no_unique_address]] LockPlace<kChecksLockOrder> place_;
 };
 
 class SCOPED_CAPABILITY WriteLock {

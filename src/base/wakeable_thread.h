@@ -31,7 +31,7 @@ class WakeableThread {
   bool is_stopping() const;
 
  private:
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::any};
   Condition changed_;
   bool stopping_ GUARDED_BY(mutex_) = false, woken_ GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -22,7 +22,7 @@ class Inode : public boost::intrusive_ref_counter<Inode, boost::thread_safe_coun
   explicit Inode(Ino number) : ino(number) {}
 
   const Ino ino;
-  SpinningMutex mutex;
+  SpinningMutex mutex{LockRank::inode};
   // Tells the compiler what it cannot see: no other thread has this inode, or can get it.
   void assume_locked() const ASSERT_CAPABILITY(mutex) {}
 

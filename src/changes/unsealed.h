@@ -80,7 +80,7 @@ class Unsealed {
   void forget_dropped() REQUIRES(mutex_);
 
   const std::size_t most_record_bytes_;
-  Mutex mutex_;
+  Mutex mutex_{LockRank::unsealed};
   std::vector<InodeDelta*> deltas_ GUARDED_BY(mutex_);
   std::vector<PendingPtr> payload_ GUARDED_BY(mutex_);
   std::size_t dropped_ GUARDED_BY(mutex_) = 0;  // of payload_

@@ -138,7 +138,7 @@ class Checkpoints {
   Status write_epoch_if_due() REQUIRES(mutex_);
 
   const CheckpointParts parts_;
-  Mutex mutex_;  // of threads that write superblocks, and first look what is in them
+  Mutex mutex_{LockRank::checkpoints};  // of threads that write superblocks, and first look what is in them
   std::atomic<bool> running_{false}, epoch_due_{false}, evacuation_was_cut_{false};
   std::atomic<std::uint64_t> pointless_rounds_{0}, log_blocks_at_freeze_{0};
   std::function<void()> epoch_due_call_;

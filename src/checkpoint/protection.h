@@ -130,7 +130,7 @@ class Protection {
   std::atomic<Need> need_{Need::none};
   std::atomic<std::uint64_t> every_ns_{0}, last_ns_{0};  // 0: none yet
   std::atomic<std::uint64_t> given_up_{0};
-  Mutex users_mutex_;
+  Mutex users_mutex_{LockRank::snapshot_users};
   Users users_ GUARDED_BY(users_mutex_);
   std::vector<Serial> used_;               // the thread that makes a checkpoint
   std::vector<std::string> lost_;          // the same: names of those that were in use

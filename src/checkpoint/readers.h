@@ -54,7 +54,7 @@ class Readers {  // any thread, if not said otherwise
   Status begin(Serial snapshot) REQUIRES(mutex_) REQUIRES_SHARED(the_gate);
 
   const Parts parts_;
-  Mutex mutex_;
+  Mutex mutex_{LockRank::snapshot_readers};
   std::vector<Reader> readers_ GUARDED_BY(mutex_);
   std::vector<Serial> leaving_ GUARDED_BY(mutex_);  // since the last freeze
 };

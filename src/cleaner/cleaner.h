@@ -121,7 +121,7 @@ class Cleaner {
   std::atomic<std::uint64_t> pinned_segments_{0}, pinned_garbage_{0}, lost_room_{0};
   std::vector<SegmentId> emptied_;      // by the last round, and…
   std::uint64_t emptied_since_ = 0;     // …the checkpoint before it
-  mutable Mutex mutex_;  // of the four below; they are replaced, never changed
+  mutable Mutex mutex_{LockRank::policies};  // of the four below; they are replaced, never changed
   Rules rules_ GUARDED_BY(mutex_);
   std::string strategy_spelling_ GUARDED_BY(mutex_), placement_spelling_ GUARDED_BY(mutex_);
   std::atomic<Placement*> placement_now_{nullptr};

@@ -42,7 +42,7 @@ class Worker : private fuse::MessageSink {
   fuse::RequestCounters& counters_;
   Tunable<std::size_t> request_bytes_;
 
-  Mutex mutex_;  // guards published_reactor_, through which others reach the thread
+  Mutex mutex_{LockRank::io_thread};  // guards published_reactor_, through which others reach the thread
   io::Reactor* published_reactor_ GUARDED_BY(mutex_) = nullptr;
   bool asked_to_stop_ GUARDED_BY(mutex_) = false;
 

@@ -61,7 +61,7 @@ class Faults {
   std::atomic<bool> read_only_, alarmed_{false}, host_full_{false};
   std::atomic<std::uint64_t> host_fulls_{0};
   std::function<void(const Error&)> read_only_call_;
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::fault};
   std::string reason_ GUARDED_BY(mutex_), alarm_ GUARDED_BY(mutex_);
   format::ErrorEvent first_ GUARDED_BY(mutex_), last_ GUARDED_BY(mutex_);
   FaultCounts counts_ GUARDED_BY(mutex_);

@@ -62,7 +62,7 @@ class IoContext {
   const bool background_;
   const std::unique_ptr<WriteCost> write_cost_;
   const std::unique_ptr<StreamMeter> streams_;
-  Mutex mutex_;  // a request is handed over before the end, or not at all
+  Mutex mutex_{LockRank::io_thread};  // a request is handed over before the end, or not at all
   std::unique_ptr<io::Reactor> service_ GUARDED_BY(mutex_);
   io::Reactor* own_ = nullptr;  // without threads: the same
   bool ended_ GUARDED_BY(mutex_) = false;

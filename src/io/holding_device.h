@@ -102,7 +102,7 @@ class HoldingDevice : public BlockDevice {
   const HoldingTimes times_;
   std::atomic<bool> holds_{false};
   std::atomic<bool> has_cache_below_{true};  // or it is not known yet: a durable write would hear what has become of others
-  Mutex listener_mutex_;  // held while it is called; taken before mutex_
+  Mutex listener_mutex_{LockRank::host_listener};  // held while it is called; taken before mutex_
   Listener listener_ GUARDED_BY(listener_mutex_);
   mutable Mutex mutex_;
   Condition changed_, turn_came_;

@@ -109,7 +109,7 @@ class Reactor {
   std::size_t elsewhere_ = 0;  // begun there and not back yet
   std::size_t waits_ = 0;      // begun and not over
 
-  Mutex mutex_;
+  Mutex mutex_{LockRank::reactor};
   std::atomic<bool> anything_from_elsewhere_{false};
   Line back_ GUARDED_BY(mutex_);    // finished by other threads
   Line handed_ GUARDED_BY(mutex_);  // to be submitted

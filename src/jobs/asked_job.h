@@ -108,7 +108,7 @@ class AskedJob : public Job {
 
  private:
   const BusyWords words_;
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::job};
   State state_ GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> started_ns_{0};
   std::atomic<bool> active_{false}, stop_{false};

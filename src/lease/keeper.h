@@ -67,11 +67,11 @@ class Keeper {
   Area area_;
   const Times times_;
   std::atomic<bool> rests_{false}, used_{false};
-  Mutex tell_mutex_;    // held while on_lost_ is called; taken before the others
-  mutable Mutex tenure_mutex_;  // held during a look; taken before mutex_
+  Mutex tell_mutex_{LockRank::lease_tell};    // held while on_lost_ is called; taken before the others
+  mutable Mutex tenure_mutex_{LockRank::lease_tenure};  // held during a look; taken before mutex_
   std::optional<Tenure> tenure_ GUARDED_BY(tenure_mutex_);
   bool warned_ GUARDED_BY(tenure_mutex_) = false;
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::lease};
   Condition wake_;
   std::string why_lost_ GUARDED_BY(mutex_);
   std::function<void(const std::string&)> on_lost_ GUARDED_BY(mutex_);

@@ -83,7 +83,7 @@ class LeasedDevice : public io::BlockDevice, private io::WriteGuard {
   const Use use_;
   const Times times_;
   Area area_;
-  Mutex claim_mutex_;
+  Mutex claim_mutex_{LockRank::lease_claim};
   std::atomic<bool> claimed_{false};
   bool released_ GUARDED_BY(claim_mutex_) = false;
   format::Lease lease_;  // as it was claimed

@@ -107,7 +107,7 @@ class Log {
   InFlightTable in_flight_;
   Durability durability_;
 
-  Mutex held_mutex_;
+  Mutex held_mutex_{LockRank::log};
   bool epoch_on_disk_ GUARDED_BY(held_mutex_) = false;
   bool epoch_asked_ GUARDED_BY(held_mutex_) = false;
   bool given_up_ GUARDED_BY(held_mutex_) = false;

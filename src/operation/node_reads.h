@@ -75,7 +75,7 @@ class NodeReads {
 
   const Parts parts_;
   const std::uint64_t most_spare_;
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::node_reads};
   std::unordered_map<std::uint64_t, Place> under_way_ GUARDED_BY(mutex_);  // by address
   std::uint64_t spare_ GUARDED_BY(mutex_) = 0;
 };

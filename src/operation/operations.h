@@ -56,7 +56,7 @@ class Operations {
   FileNotes file_notes_;
   WaitTimes wait_times_;
   Trimmer trimmer_;
-  Mutex rename_mutex_;
+  Mutex rename_mutex_{LockRank::rename};
 };
 
 }  // namespace varve::operation

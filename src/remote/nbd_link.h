@@ -151,7 +151,7 @@ class NbdLink {
   std::size_t repeated_ = 0;      // entries of the journal that have been sent again
   bool own_flush_ = false;        // under way
   std::uint64_t held_since_ns_ = 0;  // what is to be sent, by the guard; 0: it is not
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::nbd_guard};
   io::WriteGuard* guard_ GUARDED_BY(mutex_) = nullptr;
   std::string failure_ GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> away_since_ns_{0};  // copies of the outage, for connection()

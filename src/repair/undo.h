@@ -46,7 +46,7 @@ class UndoDevice : public io::BlockDevice {
 
   io::BlockDevice& below_;
   const int fd_;
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::undo};
   // Under mutex_:
   std::vector<bool> saved_ GUARDED_BY(mutex_);
   std::vector<std::pair<std::uint64_t, std::uint32_t>> records_ GUARDED_BY(mutex_);  // address, blocks

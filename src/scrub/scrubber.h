@@ -45,7 +45,7 @@ class Scrubber {
 
   store::Store& store_;
   const std::function<void()> save_;
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::job};
   Condition changed_;
   State state_ GUARDED_BY(mutex_);
   format::ScrubMark mark_ GUARDED_BY(mutex_);

@@ -159,7 +159,7 @@ class SegmentTable {
   const BlockAddr first_;
   const std::uint32_t blocks_;
   std::atomic<std::uint64_t> count_, limit_;  // changed under mutex_
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{LockRank::segments};
   SegmentPages<SegmentInfo> segments_ GUARDED_BY(mutex_);
   mutable SegmentSamples samples_;  // has a lock of its own
   std::atomic<std::uint64_t> clean_{0}, in_use_{0}, promised_{0}, discarding_{0};

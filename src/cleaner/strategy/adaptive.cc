@@ -276,7 +276,7 @@ class Adaptive final : public Strategy {
   unsigned trials_ = 0;  // without a result
   double live_ = 0;      // share, of the last victims
   std::array<std::unique_ptr<Strategy>, 5> strategies_;
-  mutable Mutex mutex_;  // of the rest
+  mutable Mutex mutex_{LockRank::strategy};  // of the rest
   Strategy* active_ GUARDED_BY(mutex_) = nullptr;
   bool ended_ GUARDED_BY(mutex_) = false, threads_ GUARDED_BY(mutex_) = false;
   std::string explanation_ GUARDED_BY(mutex_);

@@ -69,7 +69,7 @@ class CacheFlusher {  // thread-safe
 
   Transport& transport_;
   std::atomic<std::size_t> most_{0};
-  Mutex settling_;
+  Mutex settling_{LockRank::settling};
   Worker of_files_{[this] { wait_for_writes(); }}, of_all_{{}};
 };
 

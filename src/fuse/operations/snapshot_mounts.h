@@ -46,7 +46,7 @@ class SnapshotMounts {  // thread-safe
   fs::Filesystem& fs_;
   const std::string device_, below_;
   const Descriptor changes_;
-  Mutex mutex_;
+  Mutex mutex_{LockRank::snapshot_mounts};
   bool was_read_ GUARDED_BY(mutex_) = false;
   Table known_ GUARDED_BY(mutex_);
 };

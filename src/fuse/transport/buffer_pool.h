@@ -95,7 +95,7 @@ class BufferPool {
   const std::shared_ptr<LargeMemory> memory_;
   const std::span<std::byte> part_;
   std::atomic<std::size_t> leased_bytes_{0};
-  Mutex mutex_;
+  Mutex mutex_{LockRank::any};
   // Under mutex_:
   Counts kept_;
   std::size_t large_kept_;  // of part_
