@@ -7,6 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import interruption
 from formats import SECTOR, BadTrace, Event, Mark, Pairs, Stored, kind_of
 
 TRACEFS = Path("/sys/kernel/tracing")
@@ -48,19 +49,23 @@ class Recorder:
 
     def start(self):
         try:
-            self.instance.mkdir()
-            self.put("trace_clock", "mono")
-            self.put("buffer_size_kb", self.buffer_kib)
-            self.put("buffer_percent", 0)
-            for event in EVENTS:
-                self.put(f"events/block/{event}/filter", self.filter)
-                self.put(f"events/block/{event}/enable", 1)
-            where = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-            self.text = tempfile.TemporaryFile(dir=where, prefix="varve-trace-")
-            self.reader = subprocess.Popen(["cat", self.instance / "trace_pipe"], stdout=self.text)
+            with interruption.whole():  # otherwise it could come when the reader runs and has no name here yet
+                self.begin()
         except BaseException:
             self.remove()
             raise
+
+    def begin(self):
+        self.instance.mkdir()
+        self.put("trace_clock", "mono")
+        self.put("buffer_size_kb", self.buffer_kib)
+        self.put("buffer_percent", 0)
+        for event in EVENTS:
+            self.put(f"events/block/{event}/filter", self.filter)
+            self.put(f"events/block/{event}/enable", 1)
+        where = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.text = tempfile.TemporaryFile(dir=where, prefix="varve-trace-")
+        self.reader = subprocess.Popen(["cat", self.instance / "trace_pipe"], stdout=self.text)
 
     def mark(self, name):
         self.put("trace_marker", f"mark {name}\n")

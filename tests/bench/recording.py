@@ -5,7 +5,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "bench/trace"), str(ROOT / "tests/mount")]
+sys.path[:0] = [str(ROOT / "bench/trace"), str(ROOT / "bench/common"), str(ROOT / "tests/mount")]
 
 import kernel  # noqa: E402
 import own_mounts  # noqa: E402

@@ -2,8 +2,12 @@
 """Traces of block I/O: what comes in from other tools, and what goes out to them. The files in golden/ are what they must become."""
 
 import io
+import os
+import signal
 import struct
+import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -11,11 +15,31 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 GOLDEN = HERE / "golden"
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(ROOT / "bench/trace")]
+sys.path[:0] = [str(ROOT / "bench/trace"), str(ROOT / "bench/common")]
 
 import formats  # noqa: E402
 import kernel  # noqa: E402
 from formats import BadTrace, Event, Mark  # noqa: E402
+
+INTERRUPTED = """
+import os, signal, subprocess, sys
+from pathlib import Path
+sys.path[:0] = sys.argv[2:]
+import interruption, kernel
+
+def interrupted(command, **options):
+    reader = begin(["sleep", "600"], **options)
+    print(reader.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGINT)
+    return reader
+
+begin, subprocess.Popen = subprocess.Popen, interrupted
+interruption.end_in_good_order()
+kernel.TRACEFS = Path(sys.argv[1])
+kernel.make_available = lambda: None
+kernel.Recorder.put = lambda self, name, value: None
+kernel.Recorder("/dev/null").start()
+"""
 
 
 def text_of(items):
@@ -102,6 +126,16 @@ class Imports(unittest.TestCase):
     def test_events_that_the_kernel_lost_are_an_error(self):
         with self.assertRaisesRegex(BadTrace, "buffer"):
             kernel.parse(["CPU:1 [LOST 17 EVENTS]\n"])
+
+
+class Recording(unittest.TestCase):
+    def test_an_interruption_while_it_begins_leaves_no_reader(self):
+        with tempfile.TemporaryDirectory() as top:
+            (Path(top) / "instances").mkdir()
+            done = subprocess.run([sys.executable, "-c", INTERRUPTED, top, *sys.path[:2]], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 128 + signal.SIGINT, done.stderr)
+            self.assertFalse(os.path.exists(f"/proc/{int(done.stdout)}"), "the reader goes on")
+            self.assertEqual(os.listdir(Path(top) / "instances"), [])
 
 
 class Exports(unittest.TestCase):
