@@ -44,8 +44,8 @@ foreach(command varve mkfs.varve fsck.varve)
   install(FILES packaging/varve.fish-completion DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME ${command}.fish)
 endforeach()
 # For policies of the cleaner that are built elsewhere: what examples/cleaner-plugin/patient.cc includes, all in all.
-foreach(header base/clock base/cpu_pause base/errc base/lock_order base/mutex base/result base/types cleaner/evaluation cleaner/parameters cleaner/placement
-               cleaner/registry cleaner/segment_facts cleaner/selection cleaner/strategy format/layout base/gate)
+foreach(header base/clock base/cpu_pause base/errc base/gate base/lock_order base/mutex base/result base/types cleaner/evaluation
+               cleaner/parameters cleaner/placement cleaner/registry cleaner/segment_facts cleaner/selection cleaner/strategy format/layout)
   get_filename_component(room ${header} DIRECTORY)
   install(FILES src/${header}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/varve/${room} COMPONENT development)
 endforeach()
