@@ -20,9 +20,7 @@ std::string same(const Seen& expected, const Seen& found) {
   if (found.error != expected.error) return fmt::format("'{}' instead of '{}'", found.error, expected.error);
   if (expected.paths != found.paths) return fmt::format("{} names instead of {}", found.paths.size(), expected.paths.size());
   for (const auto& [ino, file] : expected.inodes) {
-    const SeenFile& other = found.inodes.at(ino);
-    if (file.mode != other.mode || file.size != other.size || file.blocks != other.blocks)
-      return fmt::format("inode {} differs", ino);
+    if (file != found.inodes.at(ino)) return fmt::format("inode {} differs", ino);
   }
   return "";
 }

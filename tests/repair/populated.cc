@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -37,6 +38,11 @@ std::string start_steps(unsigned files) {
 constexpr const char* kUncleanSteps =
     "create /u1 0644; write /u1 0 20000 5; fsync /u1; write /a/file 0 8192 6; mkdir /new 0755; create /new/x 0644;"
     "write /new/x 0 5000 7; fsync /new/x; unlink /many/name-7; rename /late /new/late move; fsync /new; write /u1 4096 4096 8; fsync /u1";
+
+// std::vector compares std::byte one by one.
+bool are_same(const std::vector<std::byte>& one, const std::vector<std::byte>& other) {
+  return one.size() == other.size() && (one.empty() || std::memcmp(one.data(), other.data(), one.size()) == 0);
+}
 
 void read_file(FsFixture& fixture, Ino ino, SeenFile& file) {
   for (std::uint64_t at = 0; at < file.size; at += kBlockSize) {
@@ -96,6 +102,10 @@ Images make_images(unsigned files) {
 }
 
 }  // namespace
+
+bool SeenFile::operator==(const SeenFile& other) const {
+  return mode == other.mode && size == other.size && std::ranges::equal(blocks, other.blocks, are_same);
+}
 
 std::unique_ptr<io::MemDevice> populated_image(bool unclean, unsigned files) {
   static std::map<unsigned, Images> made;

@@ -27,7 +27,7 @@ struct SeenFile {
   std::uint64_t size = 0;
   std::vector<std::vector<std::byte>> blocks;  // empty: reading it is an error
 
-  bool operator==(const SeenFile&) const = default;
+  bool operator==(const SeenFile& other) const;
 };
 struct Seen {
   std::map<Ino, SeenFile> inodes;

@@ -69,7 +69,7 @@ class Undo : public testing::Test {
   }
 
   FsckImage image_;
-  std::vector<std::byte> damaged_, repaired_;
+  std::vector<unsigned char> damaged_, repaired_;
 };
 
 TEST_F(Undo, BringsBackEveryByte) {

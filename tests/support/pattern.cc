@@ -12,9 +12,7 @@ namespace varve::test {
 
 namespace {
 
-std::uint64_t pattern_word(std::uint64_t seed, std::uint64_t index) {
-  return mix64(mix64(seed + 0x9E3779B97F4A7C15ULL) ^ index) | 0x0101010101010101ULL;
-}
+std::uint64_t pattern_word(std::uint64_t mixed_seed, std::uint64_t index) { return mix64(mixed_seed ^ index) | 0x0101010101010101ULL; }
 
 bool all_zero(std::span<const std::byte> bytes) {
   if (bytes.empty()) return true;
@@ -24,14 +22,21 @@ bool all_zero(std::span<const std::byte> bytes) {
 }  // namespace
 
 void fill_pattern(std::uint64_t seed, std::uint64_t position, std::span<std::byte> out) {
+  const std::uint64_t mixed_seed = mix64(seed + 0x9E3779B97F4A7C15ULL);
   std::size_t done = 0;
-  while (done < out.size()) {
-    const std::uint64_t word = pattern_word(seed, (position + done) / 8);
+  const auto put_part = [&](std::size_t most) {
+    const std::uint64_t word = pattern_word(mixed_seed, (position + done) / 8);
     const std::size_t from = (position + done) % 8;
-    const std::size_t count = std::min(out.size() - done, 8 - from);
+    const std::size_t count = std::min(most, 8 - from);
     std::memcpy(out.data() + done, reinterpret_cast<const std::byte*>(&word) + from, count);
     done += count;
+  };
+  if (position % 8 != 0 && !out.empty()) put_part(out.size());
+  for (std::uint64_t index = (position + done) / 8; out.size() - done >= 8; ++index, done += 8) {
+    const std::uint64_t word = pattern_word(mixed_seed, index);
+    std::memcpy(out.data() + done, &word, sizeof(word));
   }
+  if (done < out.size()) put_part(out.size() - done);
 }
 
 std::vector<std::byte> pattern_bytes(std::uint64_t seed, std::uint64_t position, std::size_t length) {
