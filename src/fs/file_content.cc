@@ -28,20 +28,32 @@ Status verify_block(Attempt& a, Ino ino, std::uint64_t block, const changes::Map
   return error;
 }
 
+namespace {
+
+// Of bytes that may go any moment: a copy stays with the operation.
+std::span<const std::byte> keep_copy(Attempt& a, AlignedBuffer bytes) {
+  operation::DataRead& read = a.wait().reads.emplace_back();
+  read.own = std::move(bytes);
+  read.target = read.own.data();
+  read.blocks = 1;
+  read.started = read.done = true;
+  return read.bytes();
+}
+
+}  // namespace
+
 Result<std::span<const std::byte>> block_bytes(Attempt& a, const changes::Inode& inode, std::uint64_t block,
                                                const changes::MappedBlock& mapped) {
   if (mapped.kind == Kind::pending) return std::span<const std::byte>(mapped.pending->data, kBlockSize);
   if (mapped.kind != Kind::device) return std::span<const std::byte>(kZeros);
-  if (auto flying = a.store().log().in_flight().find(mapped.address)) {
-    // Its write may complete any moment: keep a copy with the operation.
-    operation::DataRead& read = a.wait().reads.emplace_back();
-    read.own = AlignedBuffer(kBlockSize);
-    std::memcpy(read.own.data(), flying->data, kBlockSize);
-    read.target = read.own.data();
-    read.blocks = 1;
-    read.started = read.done = true;
-    return read.bytes();
+  const log::InFlightTable& in_flight = a.store().log().in_flight();
+  if (const auto flying = in_flight.find(mapped.address)) {
+    AlignedBuffer copy(kBlockSize);
+    std::memcpy(copy.data(), flying->data, kBlockSize);
+    return keep_copy(a, std::move(copy));
   }
+  AlignedBuffer copy(kBlockSize);
+  if (in_flight.find_part(mapped.address, mapped.crc, copy.span())) return keep_copy(a, std::move(copy));
   const auto bytes = TRY(a.fetch({&mapped, 1}, [&](std::size_t) { return FileBlock{inode.ino, block}; }));
   TRY(verify_block(a, inode.ino, block, mapped, bytes));
   return bytes;

@@ -189,6 +189,8 @@ class WriteRange {
         start_block(builder.data(count_ - ready_ - 1), tail);
       std::memcpy(builder.data(0) + offset_ % kBlockSize, data_.data() + skipped, data_.size() - skipped);
       for (std::size_t i = ready_; i < count_; ++i) staged_[i].data = builder.finish(i - ready_);
+      if (offset_ % kBlockSize) staged_.front().data->is_part = true;
+      if ((offset_ + data_.size()) % kBlockSize) staged_.back().data->is_part = true;
     }
     for (std::size_t i = 0; i < count_; ++i) {
       INVARIANT(staged_[i].data != nullptr);

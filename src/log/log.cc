@@ -46,7 +46,8 @@ struct Log::Write : io::IoRequest {
   Log& log;
   AlignedBuffer header;
   Lsn lsn;                   // of a chunk
-  std::uint64_t began_ns = 0;  // of one that somebody waits for
+  bool commit = false;         // somebody waits for it
+  std::uint64_t began_ns = 0;  // of such a one, where gaps are tried
   std::optional<std::uint32_t> before;
   std::uint64_t ticket = 0;  // of payload
   BlockAddr payload_at;
@@ -109,7 +110,10 @@ void Log::start(std::unique_ptr<Write> write, io::Reactor* reactor) {
 void Log::written(Write& write) {
   const std::unique_ptr<Write> owned(&write);
   // What was not written is read from here for as long as the mount stands. Nothing is written any more, so that its place stays its own.
-  for (std::size_t i = 0; i < write.payload.size() && !write.error; ++i) in_flight_.remove(write.payload_at + i);
+  for (std::size_t i = 0; i < write.payload.size() && !write.error; ++i) {
+    if (write.commit) in_flight_.remember_part(write.payload_at + i, *write.payload[i]);
+    in_flight_.remove(write.payload_at + i);
+  }
   flow_.landed(write.length);
   const bool tells = write.durable && write.began_ns && !write.error && !write.was_held;
   if (tells) turn_gap_.observe({write.lsn, write.before, write.began_ns, clock_.monotonic_ns()});
@@ -179,6 +183,7 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
   payload_blocks_written_.fetch_add(first.size(), std::memory_order_relaxed);
   chunk->durable = durability_.chunk_started(header.lsn, urgency.commit, urgency.since_ns);
   chunk->before = place.before;
+  chunk->commit = urgency.commit;
   if (urgency.commit && turn_gap_.leaves_any()) chunk->began_ns = clock_.monotonic_ns();
   submit_chunk(std::move(chunk), reactor);
   for (auto& write : rest) start(std::move(write), reactor);

@@ -13,6 +13,7 @@
 #include "base/invariant.h"
 #include "base/mutex.h"
 #include "base/types.h"
+#include "log/parts_written.h"
 
 namespace varve::log {
 
@@ -54,10 +55,12 @@ class PayloadBlock : public boost::intrusive_ref_counter<PayloadBlock, boost::th
   PayloadBufferPtr buffer;
   std::byte* data;
   std::uint32_t crc = 0;
+  bool is_part = false;  // only a part of it was written: the next append may want it (PartsWritten)
 };
 using PayloadPtr = boost::intrusive_ptr<PayloadBlock>;
 
-// Blocks whose write has been started and not completed, by address: readers take their bytes from here. Thread-safe.
+// Blocks whose write has been started and not completed, by address: readers take their bytes from here. And those few that are written
+// and will be wanted by the next append. Thread-safe.
 class InFlightTable {
  public:
   void add(BlockAddr address, PayloadPtr block) {
@@ -82,6 +85,11 @@ class InFlightTable {
     auto found = shard.blocks.find(address.v);
     return found == shard.blocks.end() ? nullptr : found->second;
   }
+  // Before remove(), which leaves a moment when it is nowhere else.
+  void remember_part(BlockAddr address, const PayloadBlock& block) {
+    if (block.is_part) parts_.add(address, block.crc, {block.data, kBlockSize});
+  }
+  bool find_part(BlockAddr address, std::uint32_t crc, std::span<std::byte> out) const { return parts_.find(address, crc, out); }
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
@@ -94,6 +102,7 @@ class InFlightTable {
 
   std::array<Shard, 16> shards_;
   std::atomic<std::uint64_t> count_{0};
+  PartsWritten parts_;
 };
 
 }  // namespace varve::log
