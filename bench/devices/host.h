@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -39,7 +40,8 @@ class Host {
 
   void run();
   std::uint64_t now_ns() const;
-  void rest(std::unique_lock<std::mutex>& lock) const;
+  void take_one();
+  bool wait_for_first(std::unique_lock<std::mutex>& lock);
 
   const std::unique_ptr<DeviceModel> model_;
   const double speed_;
@@ -47,7 +49,8 @@ class Host {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::vector<Waiting> waiting_;
-  std::uint64_t free_at_ns_ = 0, since_ns_ = 0;  // device time
+  std::multimap<std::uint64_t, std::function<void()>> served_;  // by when they are done
+  std::uint64_t now_ns_ = 0, since_ns_ = 0;  // device time
   bool ending_ = false;
   std::thread thread_;
 };

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "models/bast_ftl.h"
 #include "models/block_ftl.h"
 #include "models/disk.h"
 #include "models/fast_ftl.h"
 #include "models/flash_device.h"
 #include "models/page_ftl.h"
 #include "models/shingled_disk.h"
+#include "models/slc_cache.h"
 
 namespace varve::bench {
 
@@ -54,6 +56,27 @@ std::unique_ptr<DeviceModel> one_unit_stick(std::uint64_t size) {
                                        std::make_unique<BlockFtl>(size / kFlashPage, mapping));
 }
 
+// Units of 12 MiB, as those with three bits a cell of that survey, behind a cache of single-level cells.
+std::unique_ptr<DeviceModel> cached_card(std::uint64_t size) {
+  const FlashTiming timing{.read_request = 300 * kUs, .write_request = 300 * kUs, .scattered_read = 300 * kUs, .read_rate = 80 * kMB,
+                           .program_rate = 15 * kMB, .cache_rate = 40 * kMB, .copy_rate = 15 * kMB, .erase = 3 * kMs, .read_watts = 0.2,
+                           .program_watts = 0.3};
+  const BlockMapping mapping{.unit_pages = 12 * kMiB / kFlashPage, .open_units = 2, .program_pages = 4};
+  auto flash_behind = std::make_unique<BlockFtl>(size / kFlashPage, mapping);
+  const SlcCaching caching{.pages = size / 64 / kFlashPage, .unit_pages = mapping.unit_pages};
+  return std::make_unique<FlashDevice>(flash("sd-tlc", "SD card, block-mapped, SLC cache", size, 12 * kMiB, 0.001), timing,
+                                       std::make_unique<SlcCache>(std::move(flash_behind), caching));
+}
+
+// Log blocks of 1 MiB, 32 of them, each beside one data block.
+std::unique_ptr<DeviceModel> log_block_card(std::uint64_t size) {
+  const FlashTiming timing{.read_request = 250 * kUs, .write_request = 250 * kUs, .scattered_read = 250 * kUs, .read_rate = 40 * kMB,
+                           .program_rate = 15 * kMB, .copy_rate = 15 * kMB, .erase = 2 * kMs, .read_watts = 0.2, .program_watts = 0.3};
+  const LogBlockMapping mapping{.block_pages = kMiB / kFlashPage, .log_blocks = 32};
+  return std::make_unique<FlashDevice>(flash("card-bast", "card, hybrid mapping (BAST)", size, kMiB, 0.001), timing,
+                                       std::make_unique<BastFtl>(size / kFlashPage, mapping));
+}
+
 std::unique_ptr<DeviceModel> application_card(std::string_view name, std::uint64_t size, double reads, double writes) {
   constexpr double kRequest = 150 * kUs;
   const double read_rate = 80 * kMB, program_rate = 20 * kMB;
@@ -79,6 +102,16 @@ std::unique_ptr<DeviceModel> emmc(std::uint64_t size) {
                                        std::make_unique<PageFtl>(size / kFlashPage, mapping));
 }
 
+// Small blocks, pages of 16 KiB: a flush fills one up, and writes one of the map.
+std::unique_ptr<DeviceModel> paged_emmc(std::uint64_t size) {
+  const FlashTiming timing{.read_request = 100 * kUs, .write_request = 100 * kUs, .scattered_read = 100 * kUs, .scattered_write = 300 * kUs,
+                           .flush = 1 * kMs, .read_rate = 166 * kMB, .program_rate = 40 * kMB, .copy_rate = 40 * kMB, .erase = 2 * kMs,
+                           .read_watts = 0.3, .program_watts = 0.4};
+  const PageMapping mapping{.block_pages = kMiB / 2 / kFlashPage, .spare = 0.07, .program_pages = 4, .map_pages = 4};
+  return std::make_unique<FlashDevice>(flash("emmc-16k", "eMMC, page-mapped, pages of 16 KiB", size, kMiB / 2, 0.005), timing,
+                                       std::make_unique<PageFtl>(size / kFlashPage, mapping));
+}
+
 FlashTiming ssd_timing() {
   return {.read_request = 60 * kUs, .write_request = 25 * kUs, .scattered_read = 40 * kUs, .flush = 500 * kUs, .read_rate = 550 * kMB,
           .program_rate = 520 * kMB, .copy_rate = 400 * kMB, .erase = 1.5 * kMs, .read_watts = 2.2, .program_watts = 2.25};
@@ -88,6 +121,28 @@ std::unique_ptr<DeviceModel> page_ssd(std::uint64_t size) {
   const PageMapping mapping{.block_pages = 2 * kMiB / kFlashPage, .spare = 0.07};
   return std::make_unique<FlashDevice>(flash("ssd-page", "SSD, page-mapped", size, 2 * kMiB, 0.05), ssd_timing(),
                                        std::make_unique<PageFtl>(size / kFlashPage, mapping));
+}
+
+// ssd-page with a queue: its data sheet promises ten times as many reads a second where 32 wait.
+std::unique_ptr<DeviceModel> queued_ssd(std::uint64_t size) {
+  const PageMapping mapping{.block_pages = 2 * kMiB / kFlashPage, .spare = 0.07};
+  FlashTiming timing = ssd_timing();
+  timing.at_once = 10;
+  return std::make_unique<FlashDevice>(flash("ssd-queue", "SSD, page-mapped, ten requests at once", size, 2 * kMiB, 0.05), timing,
+                                       std::make_unique<PageFtl>(size / kFlashPage, mapping));
+}
+
+// Four bits a cell, with a cache of a 24th of its size: as fast as the interface in it, 80 MB/s behind it.
+std::unique_ptr<DeviceModel> cached_ssd(std::uint64_t size) {
+  const PageMapping mapping{.block_pages = 2 * kMiB / kFlashPage, .spare = 0.07};
+  FlashTiming timing = ssd_timing();
+  timing.at_once = 10;
+  timing.cache_rate = 530 * kMB;
+  timing.program_rate = timing.copy_rate = 80 * kMB;
+  auto flash_behind = std::make_unique<PageFtl>(size / kFlashPage, mapping);
+  const SlcCaching caching{.pages = size / 24 / kFlashPage, .unit_pages = mapping.block_pages};
+  return std::make_unique<FlashDevice>(flash("ssd-qlc", "SSD, page-mapped, SLC cache", size, 2 * kMiB, 0.05), timing,
+                                       std::make_unique<SlcCache>(std::move(flash_behind), caching));
 }
 
 std::unique_ptr<DeviceModel> hybrid_ssd(std::uint64_t size) {
@@ -238,10 +293,15 @@ const std::vector<CatalogueEntry>& catalogue() {
       {"sd-cheap", "SD card, block-mapped: units of 4 MiB, five open", cheap_card},
       {"usb-stick", "USB stick, block-mapped: units of 8 MiB, two open", usb_stick},
       {"usb-one", "USB stick, block-mapped: units of 4 MiB, one open", one_unit_stick},
+      {"sd-tlc", "SD card, block-mapped: units of 12 MiB, two open, behind an SLC cache of a 64th", cached_card},
+      {"card-bast", "card, hybrid mapping (BAST): 32 log blocks of 1 MiB", log_block_card},
       {"sd-a1", "SD card of application class A1, page-mapped", a1_card},
       {"sd-a2", "SD card of application class A2, page-mapped", a2_card},
       {"emmc", "eMMC, page-mapped", emmc},
+      {"emmc-16k", "eMMC, page-mapped: erase blocks of 512 KiB, pages of 16 KiB that a flush fills up", paged_emmc},
       {"ssd-page", "SSD, page-mapped: erase blocks of 2 MiB, 7 % spare", page_ssd},
+      {"ssd-queue", "ssd-page with ten requests at once", queued_ssd},
+      {"ssd-qlc", "SSD, page-mapped: behind an SLC cache of a 24th; ten requests at once", cached_ssd},
       {"ssd-hybrid", "SSD, hybrid mapping (FAST): blocks of 512 KiB, 10 % spare", hybrid_ssd},
       {"hdd-laptop", "2.5\" disk, 5400 rpm, 8 MiB of cache", laptop_disk},
       {"hdd-laptop-7200", "2.5\" disk, 7200 rpm, 16 MiB of cache", fast_laptop_disk},

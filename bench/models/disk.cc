@@ -17,14 +17,14 @@ std::size_t Disk::choose(std::span<const Request> waiting) const {
   return best;
 }
 
-double Disk::seconds_for(const Request& request) {
+DeviceModel::Duration Disk::seconds_for(const Request& request) {
   double seconds = parameters_.request;
   if (request.op == Op::read) seconds += read(request);
   if (request.op == Op::write) seconds += write(request);
   if (request.op == Op::flush) seconds += drain_all();
   if (request.op == Op::flush || request.durable) spindle_.let_go();
   now_ += parameters_.request;
-  return seconds;
+  return {0, seconds};
 }
 
 double Disk::idle(double seconds) {

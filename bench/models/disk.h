@@ -26,7 +26,7 @@ class Disk : public DeviceModel {
   std::size_t choose(std::span<const Request> waiting) const override;
 
  protected:
-  double seconds_for(const Request& request) override;
+  Duration seconds_for(const Request& request) override;
   double idle(double seconds) override;
 
  private:

@@ -40,15 +40,23 @@ void DeviceModel::leave_alone(std::uint64_t until_ns) {
 }
 
 std::uint64_t DeviceModel::serve(const Request& request, std::uint64_t now_ns) {
+  const auto to_ns = [](double seconds) { return static_cast<std::uint64_t>(std::llround(seconds * 1e9)); };
   const double overrun = now_ns > free_at_ns_ ? rest(static_cast<double>(now_ns - free_at_ns_) * 1e-9, true) : 0;
-  const auto ns = static_cast<std::uint64_t>(std::llround((overrun + seconds_for(in_pages(request))) * 1e9));
-  free_at_ns_ = std::max(now_ns, free_at_ns_) + ns;
+  const Duration duration = seconds_for(in_pages(request));
+  const auto lane = std::ranges::min_element(lanes_);
+  // A flush waits for all that came before it.
+  const std::uint64_t begin = std::max(now_ns, request.op == Op::flush ? free_at_ns_ : *lane);
+  const std::uint64_t medium = begin + to_ns(overrun + duration.beside);
+  const std::uint64_t waits = medium_free_at_ns_ > medium ? medium_free_at_ns_ - medium : 0;
+  const std::uint64_t end = begin + waits + to_ns(overrun + duration.beside + duration.alone);
   Work::Kind& kind = work_[request.op];
   ++kind.requests;
   kind.bytes += request.length;
-  kind.ns += ns;
-  kind.longest_ns = std::max(kind.longest_ns, ns);
-  return ns;
+  kind.ns += end - std::min(end, std::max(now_ns, free_at_ns_));  // time in which it served others as well is theirs
+  kind.longest_ns = std::max(kind.longest_ns, end - begin);
+  *lane = medium_free_at_ns_ = done_at_ns_ = end;
+  free_at_ns_ = std::max(free_at_ns_, end);
+  return end - begin;
 }
 
 }  // namespace varve::bench

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "models/power.h"
 
@@ -56,10 +57,11 @@ struct Facts {
   double erase_cycles = 0;  // that a block of it stands; 0: does not wear, or nothing is known
 };
 
-// Belongs to one thread. A device serves one request at a time.
+// Belongs to one thread.
 class DeviceModel {
  public:
-  explicit DeviceModel(Facts facts) : facts_(std::move(facts)) {}
+  // `at_once`: so many requests are served at a time.
+  explicit DeviceModel(Facts facts, unsigned at_once = 1) : facts_(std::move(facts)), lanes_(at_once, 0) {}
   virtual ~DeviceModel() = default;
   DeviceModel(const DeviceModel&) = delete;
   DeviceModel& operator=(const DeviceModel&) = delete;
@@ -72,9 +74,12 @@ class DeviceModel {
   // The most that one erase unit was erased; 0: the model does not tell them apart.
   virtual std::uint64_t most_erases() const { return 0; }
 
-  // Carries the request out, which has reached the idle device at `now_ns`; returns how long it keeps it, in ns. `now_ns` never falls.
+  std::size_t at_once() const { return lanes_.size(); }
+  // Carries the request out, which has reached the device at `now_ns`; returns how long it keeps one of its at_once() places, in ns. If
+  // none was free then, it waits for the first one. `now_ns` never falls.
   std::uint64_t serve(const Request& request, std::uint64_t now_ns);
-  // When what it was asked for last is done.
+  std::uint64_t done_at_ns() const { return done_at_ns_; }  // when the request that it has served last is done
+  // When all that it was asked for is done.
   std::uint64_t free_at_ns() const { return free_at_ns_; }
   // Nothing is asked for until then: accounts for that, as serve() does for the time before a request.
   void leave_alone(std::uint64_t until_ns);
@@ -85,7 +90,11 @@ class DeviceModel {
   }
 
  protected:
-  virtual double seconds_for(const Request& request) = 0;  // whole pages of 4 KiB
+  // What a request takes: first a time in which others can be served beside it, then one in which the medium is its own.
+  struct Duration {
+    double beside = 0, alone = 0;  // seconds
+  };
+  virtual Duration seconds_for(const Request& request) = 0;  // whole pages of 4 KiB
   // Nothing was asked for in this time. Returns how much longer what the device has begun meanwhile takes, in seconds.
   virtual double idle(double seconds) {
     (void)seconds;
@@ -100,6 +109,8 @@ class DeviceModel {
   Work work_;
   PowerLadder power_;
   std::uint64_t free_at_ns_ = 0;
+  std::vector<std::uint64_t> lanes_;  // when each of the requests that are served at a time is done
+  std::uint64_t medium_free_at_ns_ = 0, done_at_ns_ = 0;
 };
 
 }  // namespace varve::bench

@@ -34,6 +34,14 @@ FlashWork PageFtl::discard(std::uint64_t first, std::uint64_t pages) {
   return {};
 }
 
+FlashWork PageFtl::flush() {
+  FlashWork work;
+  const std::uint64_t written = writes_ - flushed_;
+  flushed_ = writes_;
+  if (written) work.programmed = (mapping_.program_pages - written % mapping_.program_pages) % mapping_.program_pages + mapping_.map_pages;
+  return work;
+}
+
 void PageFtl::put(std::uint32_t page, Frontier& frontier, FlashWork& work) {
   if (frontier.block == kNone) {
     frontier = {free_.back(), 0};

@@ -18,6 +18,8 @@ struct PageMapping {
   std::uint64_t block_pages = 512;
   double spare = 0.07;  // blocks beyond those that can be addressed, as a share of them
   VictimPolicy policy = VictimPolicy::greedy;
+  std::uint64_t program_pages = 1;  // programmed at once: a flush fills up what is not whole
+  std::uint64_t map_pages = 0;      // of the map, that a flush programs
 };
 
 class PageFtl : public Ftl {
@@ -27,6 +29,7 @@ class PageFtl : public Ftl {
 
   FlashWork write(std::uint64_t first, std::uint64_t pages) override;
   FlashWork discard(std::uint64_t first, std::uint64_t pages) override;
+  FlashWork flush() override;  // what it fills up and the map take no room here
 
   std::uint64_t most_erases_of_a_block() const override;
 
@@ -58,7 +61,7 @@ class PageFtl : public Ftl {
   std::vector<Block> blocks_;
   std::vector<std::uint32_t> free_, lists_;  // the first full block with so many valid pages
   Frontier host_, copies_;
-  std::uint64_t writes_ = 0;
+  std::uint64_t writes_ = 0, flushed_ = 0;
 };
 
 }  // namespace varve::bench

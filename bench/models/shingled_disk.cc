@@ -30,13 +30,13 @@ std::size_t ShingledDisk::choose(std::span<const Request> waiting) const {
   return best;
 }
 
-double ShingledDisk::seconds_for(const Request& request) {
+DeviceModel::Duration ShingledDisk::seconds_for(const Request& request) {
   double seconds = parameters_.request;
   now_ += seconds;
   if (request.op == Op::read) seconds += read(request);
   if (request.op == Op::write) seconds += write(request);
   if (request.op == Op::flush || request.durable) spindle_.let_go();
-  return seconds;
+  return {0, seconds};
 }
 
 double ShingledDisk::idle(double seconds) {

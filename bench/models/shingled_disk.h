@@ -31,7 +31,7 @@ class ShingledDisk : public DeviceModel {
   std::uint64_t cached_bytes() const { return cached_pages_ * kPage; }
 
  protected:
-  double seconds_for(const Request& request) override;
+  Duration seconds_for(const Request& request) override;
   double idle(double seconds) override;
 
  private:

@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "models/bast_ftl.h"
 #include "models/block_ftl.h"
 #include "models/catalogue.h"
 #include "models/fast_ftl.h"
 #include "models/flash_device.h"
 #include "models/page_ftl.h"
+#include "models/slc_cache.h"
 
 namespace varve::bench {
 namespace {
@@ -194,6 +196,100 @@ TEST(PageMapped, CostBenefitTakesOlderBlocksThatAreFuller) {
     EXPECT_EQ(sum.erases, 2U);
     EXPECT_EQ(sum.copied, copied);
   }
+}
+
+TEST(LogBlocks, EachStandsBesideOneDataBlock) {
+  BastFtl ftl(kPages, {.block_pages = 128, .log_blocks = 4});
+  FlashWork sum;
+  for (std::uint64_t i = 0; i < 4u * 127; ++i) sum += ftl.write(i % 4 * 128 + 1, 1);  // the same page of four blocks
+  EXPECT_EQ(sum.programmed, 4U * 127);
+  EXPECT_EQ(sum.erases, 0U);
+  const FlashWork fifth = ftl.write(4 * 128 + 1, 1);  // the log block that was used longest ago is merged: all 128 pages
+  EXPECT_EQ(fifth.copied, 128U);
+  EXPECT_EQ(fifth.erases, 2U);
+}
+
+TEST(LogBlocks, ABlockInARowTakesThePlaceOfTheOldOne) {
+  BastFtl ftl(kPages, {.block_pages = 128, .log_blocks = 1});
+  const FlashWork whole = ftl.write(0, 128);
+  EXPECT_EQ(whole.copied, 0U);
+  EXPECT_EQ(whole.erases, 1U);
+  ftl.write(128, 100);
+  const FlashWork partial = ftl.write(512, 1);
+  EXPECT_EQ(partial.copied, 28U) << "the rest of the block before";
+  EXPECT_EQ(partial.erases, 1U);
+}
+
+TEST(PageMapped, AFlushFillsUpWhatIsProgrammedAtOnce) {
+  PageFtl ftl(kPages, {.block_pages = 64, .program_pages = 4, .map_pages = 4});
+  ftl.flush();
+  ftl.write(0, 5);
+  EXPECT_EQ(ftl.flush().programmed, 3U + 4);
+  EXPECT_EQ(ftl.flush().programmed, 0U) << "nothing was written since";
+}
+
+std::unique_ptr<SlcCache> cache_before_units(std::uint64_t pages) {
+  auto behind = std::make_unique<BlockFtl>(kPages, BlockMapping{.unit_pages = 1024, .open_units = 1, .program_pages = 1});
+  return std::make_unique<SlcCache>(std::move(behind), SlcCaching{.pages = pages, .unit_pages = 1024});
+}
+
+TEST(CachedFlash, TakesAllUntilItIsFull) {
+  const auto ftl = cache_before_units(2048);
+  FlashWork sum;
+  for (std::uint64_t i = 0; i < 2048; ++i) sum += ftl->write(i % 2 * 4096 + i % 7, 1);
+  EXPECT_EQ(sum.cached, 2048U);
+  EXPECT_EQ(sum.programmed, 2048U);
+  // Unit 0 is folded: seven pages of it, and behind the cache the rest of the unit, once another one is opened.
+  const FlashWork first = ftl->write(8192, 1);
+  EXPECT_EQ(first.cached, 1U);
+  EXPECT_EQ(first.copied, 7U);
+  EXPECT_EQ(first.programmed, 1U + 7);
+  EXPECT_EQ(ftl->tidy().copied, 1017U + 7) << "unit 4, and what closes unit 0";
+}
+
+TEST(CachedFlash, FoldsNothingThatWasDiscarded) {
+  const auto ftl = cache_before_units(2048);
+  ftl->write(0, 100);
+  ftl->discard(0, 1024);
+  const FlashWork work = ftl->tidy();
+  EXPECT_EQ(work.programmed, 0U);
+  EXPECT_EQ(work.erases, 1U);
+  EXPECT_EQ(ftl->tidy().erases, 0U) << "there is nothing left to do";
+}
+
+TEST(CachedFlash, FoldsWhileNothingIsAskedFor) {
+  const FlashTiming timing{.read_rate = 100e6, .program_rate = 10e6, .cache_rate = 40e6, .copy_rate = 10e6, .tidy_after = 1};
+  FlashDevice device({}, timing, cache_before_units(2048));
+  constexpr std::uint64_t kLength = 4u << 20, kSecond = 1'000'000'000;
+  EXPECT_NEAR(static_cast<double>(device.serve({Op::write, 0, kLength}, 0)), kLength / 40e6 * 1e9, 1e4);
+  device.leave_alone(device.free_at_ns() + kSecond / 2);
+  EXPECT_EQ(device.work().background_ns, 0U) << "it waits a second";
+  device.leave_alone(device.free_at_ns() + 3 * kSecond);
+  EXPECT_NEAR(static_cast<double>(device.work().background_ns), kLength / 10e6 * 1e9, 1e4);
+  EXPECT_EQ(device.work().programmed, 2 * kLength);
+}
+
+FlashDevice queued(unsigned at_once) {
+  const FlashTiming timing{.read_request = 100e-6, .write_request = 50e-6, .read_rate = 400e6, .program_rate = 100e6, .copy_rate = 100e6,
+                           .at_once = at_once};
+  return FlashDevice({}, timing, std::make_unique<PageFtl>(kPages, PageMapping{}));
+}
+
+TEST(AFlashDeviceWithAQueue, ServesRequestsBesideEachOther) {
+  for (const unsigned at_once : {1U, 4U}) {
+    FlashDevice device = queued(at_once);
+    for (std::uint64_t i = 0; i < 8; ++i) device.serve({Op::read, i << 20, 40'960}, 0);  // 100 us beside each other, 102.4 us one by one
+    const double expected = at_once == 1 ? 8 * 202.4e3 : 100e3 + 8 * 102.4e3;
+    EXPECT_NEAR(static_cast<double>(device.free_at_ns()), expected, 10);
+    EXPECT_NEAR(static_cast<double>(device.work().busy_ns()), expected, 10) << "time is counted once";
+  }
+}
+
+TEST(AFlashDeviceWithAQueue, AFlushWaitsForAllBeforeIt) {
+  FlashDevice device = queued(4);
+  device.serve({Op::write, 0, 1'000'000 / 4096 * 4096}, 0);
+  device.serve({Op::flush}, 0);
+  EXPECT_GE(device.done_at_ns(), 10'000'000U);
 }
 
 TEST(AFlashDevice, TakesTheEnergyOfWhatItProgramsErasesAndReads) {
