@@ -251,7 +251,43 @@ class Passthrough(Filesystem):
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         self.start_daemon(self.folder / self.name, "-f", "-o",
-                          f"source={self.folder / 'source'},cache=always,writeback,timeout=86400", self.mount_point)
+                          f"source={self.folder / 'source'},cache=always,writeback,timeout=86400,xattr,default_permissions", self.mount_point)
+
+    def unmount(self):
+        self.end_daemon()
+
+
+class MemoryServer(Filesystem):
+    """memory_server.cc: a server that answers at once, so what the kernel and its messages cost. What it holds is gone with the mount, so
+    only the kernel's caches are dropped where others are mounted anew."""
+    name = "memory"
+    on_image = False
+
+    def check(self):
+        self.require("c++", "pkg-config")
+
+    def prepare(self):
+        super().prepare()
+        self.version = run("pkg-config", "--modversion", "fuse3").strip()
+        flags = run("pkg-config", "--cflags", "--libs", "fuse3").split()
+        run("c++", "-O2", "-std=c++20", Path(__file__).with_name("memory_server.cc"), "-o", self.folder / self.name, *flags)
+
+    def fresh(self, on_loop=False):
+        if on_loop:
+            raise Missing("has no device of its own")
+        super().fresh()
+
+    def cold(self):
+        with interruption.whole():
+            drop_caches()
+            if not mounted(self.mount_point):
+                self.mount()
+
+    def make(self):
+        pass
+
+    def mount(self):
+        self.start_daemon(self.folder / self.name, self.mount_point)
 
     def unmount(self):
         self.end_daemon()
@@ -273,8 +309,11 @@ class Varve(Filesystem):
     def make(self):
         run(self.bin / "mkfs.varve", "-q", "-f", "--no-discard", *self.options.mkfs_options.split(), self.device)
 
+    def mount_options(self):
+        return [self.options.mount_options] if self.options.mount_options else []
+
     def mount(self):
-        options = ["-o", self.options.mount_options] if self.options.mount_options else []
+        options = ["-o", ",".join(self.mount_options())] if self.mount_options() else []
         run(self.bin / "varve", "mount", self.device, self.mount_point, *options, stdout=subprocess.DEVNULL)
 
     def unmount(self):
@@ -296,4 +335,14 @@ class Before(Varve):
         return self.options.before_bin or "(no --before-bin)"
 
 
-ALL = [Ext4, Fuse2fs, Passthrough, Before, Varve]
+class Writethrough(Varve):
+    """Varve without the kernel's writeback cache: each write(2) is a message."""
+
+    name = "writethrough"
+
+    def mount_options(self):
+        return [*super().mount_options(), "writeback=off"]
+
+
+ALL = [Ext4, Fuse2fs, Passthrough, MemoryServer, Before, Writethrough, Varve]
+USUAL = [kind.name for kind in ALL if kind not in (Writethrough,)]

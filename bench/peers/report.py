@@ -55,14 +55,14 @@ def table(results, peers, base="ext4"):
     """Markdown: the base in absolute figures, the others as ratio to it; then the rows where less is better."""
     base = base if base in peers else peers[0]
     others = [p for p in peers if p != base]
-    with_yardstick = "varve" in peers and "passthrough_ll" in peers
+    yardsticks = [name for name in ("passthrough_ll", "memory") if name in peers and "varve" in peers]
     out = []
 
     def header(cells):
         out.append("| " + " | ".join(cells) + " |")
         out.append("|---" * len(cells) + "|")
 
-    head = ["workload", f"{base}"] + others + (["varve / passthrough_ll"] if with_yardstick else [])
+    head = ["workload", f"{base}"] + others + [f"varve / {name}" for name in yardsticks]
     if "varve" in peers:
         head += ["goal for varve", ""]
     header(head)
@@ -72,8 +72,7 @@ def table(results, peers, base="ext4"):
         medians = {p: median(v) for p, v in results[row].items()}
         cells = [f"{spec.text}, {spec.unit}", number(medians.get(base), spec.digits)]
         cells += [number(ratio(row, medians.get(p), medians.get(base)), 2) for p in others]
-        if with_yardstick:
-            cells.append(number(ratio(row, medians.get("varve"), medians.get("passthrough_ll")), 2))
+        cells += [number(ratio(row, medians.get("varve"), medians.get(name)), 2) for name in yardsticks]
         if "varve" in peers:
             goal, reached = judge(row, medians)
             cells += [goal, {True: "yes", False: "no", None: ""}[reached]]
