@@ -28,6 +28,18 @@ constexpr std::size_t kPiece = 1u << 20;
 constexpr std::uint64_t kMostFiles = 20'000;
 constexpr unsigned kFolders = 32;
 
+std::uint64_t bytes_of_file(std::uint64_t number) { return 1024 + mix64(number + 1) % (15u << 10); }
+
+// How many of the new files have room in so many bytes. Each takes whole blocks.
+std::uint64_t files_in(std::uint64_t room) {
+  std::uint64_t number = 0;
+  for (std::uint64_t taken = 0; number < kMostFiles; ++number) {
+    taken += (bytes_of_file(number) + kBlockSize - 1) / kBlockSize * kBlockSize;
+    if (taken > room) break;
+  }
+  return number;
+}
+
 double seconds_since(Time::time_point began) { return std::chrono::duration<double>(Time::now() - began).count(); }
 
 Error failed(const std::string& path) { return Error(errc_from_errno(errno), fmt::format("{}: {}", path, errno_text())); }
@@ -155,11 +167,11 @@ class Worker {
   }
 
   Result<Outcome> append_lines() {
-    constexpr std::size_t kLine = 100;
+    constexpr std::size_t kLine = 100, kPartOfLog = 4;
     Times times = begin("line of a log + fsync");
     const std::string name = path("log");
     const Descriptor file = TRY(open(name, O_RDWR | O_CREAT));
-    TRY(times.repeat(~std::uint64_t{0}, [&](std::uint64_t i) -> Status {
+    TRY(times.repeat(series_.effort.file_bytes / kPartOfLog / kLine, [&](std::uint64_t i) -> Status {
       TRY(write_at(file.get(), noise_.next(kLine), i * kLine, name));
       if (::fsync(file.get()) != 0) return failed(name);
       return {};
@@ -185,10 +197,10 @@ class Worker {
   Result<Outcome> make_files() {
     for (unsigned i = 0; i < kFolders; ++i) std::filesystem::create_directories(path(fmt::format("files/{}", i)));
     Times times = begin("new files of 1 to 16 KiB + sync");
-    TRY(times.repeat(kMostFiles, [&](std::uint64_t i) -> Status {
+    TRY(times.repeat(files_in(series_.effort.file_bytes), [&](std::uint64_t i) -> Status {
       const std::string name = file_path(i);
       const Descriptor file = TRY(open(name, O_RDWR | O_CREAT));
-      return write_at(file.get(), noise_.next(1024 + mix64(i + 1) % (15u << 10)), 0, name);
+      return write_at(file.get(), noise_.next(bytes_of_file(i)), 0, name);
     }));
     TRY(sync(directory_));
     files_ = times.operations();

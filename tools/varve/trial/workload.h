@@ -12,7 +12,7 @@
 namespace varve::tool {
 
 struct Effort {
-  std::uint64_t file_bytes = 0;  // of the large file
+  std::uint64_t file_bytes = 0;  // of the large file; all new files together take as much at most, and the log a quarter of it
   double seconds = 0;            // that each kind of work may take; one operation may take longer
 };
 
