@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kLook = 5'000'000;              // ns between looks at the waiting time
 constexpr std::uint64_t kQuiet = 50'000'000;            // ns without a request after which it is a normal thread
+constexpr std::uint64_t kNoRoom = 100'000'000;          // ns as a normal thread where other programs leave no time of the CPUs
 constexpr std::uint64_t kTolerated = 200'000;           // ns a wait for a CPU may take on average
 constexpr std::uint64_t kShortPenalty = 100'000'000;    // ns as a normal thread; four times as long each time up to
 constexpr std::uint64_t kLongPenalty = 30'000'000'000;  // as an idle one it may wait for three steps of the idle watch
@@ -89,7 +90,11 @@ void CpuPlacement::woken(bool was_waited_for) {
     return;
   }
   if (!was_waited_for || now < next_look_ns_) return;  // another one has taken what came
-  if (!should_be_idle_) return become_idle(now);
+  if (!should_be_idle_) {
+    if (watch_->may_be_idle(now)) become_idle(now);
+    else next_look_ns_ = now + kNoRoom;
+    return;
+  }
   next_look_ns_ = now + kLook;
   const PlacedThread::Times before = std::exchange(last_look_, thread_->times());
   // A short wait is as it should be: the caller goes on for a moment after it has sent its request.

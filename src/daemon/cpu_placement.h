@@ -1,7 +1,7 @@
 // Where serving threads run. A CPU on which only SCHED_IDLE threads run counts as idle. So a caller that a reply wakes
 // stays on its CPU instead of being moved to a halted one, which makes a round trip several times cheaper. The price is
-// that such a thread starves when others want all CPUs. So a thread is an idle one only while it is asked for something, and is a normal
-// one for a while after it had to wait long for a CPU. It sees that itself when it runs again, or the idle watch sees it before.
+// that such a thread starves when others want all CPUs. So a thread is an idle one only while it is asked for something and a CPU has
+// time left, and is a normal one for a while after it had to wait long for a CPU. It sees that itself when it runs again, or the idle watch sees it before.
 #pragma once
 
 #include <cstdint>

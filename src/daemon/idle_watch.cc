@@ -6,13 +6,15 @@
 #include <chrono>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace varve::daemon {
 
 namespace {
 constexpr auto kStep = std::chrono::milliseconds(20);  // a thread that waits is seen after two or three
 }  // namespace
 
-IdleWatch::IdleWatch() : thread_([this] { run(); }) {}
+IdleWatch::IdleWatch() : spare_(Clock::system().monotonic_ns()), thread_([this] { run(); }) {}
 
 IdleWatch::~IdleWatch() {
   {
@@ -31,6 +33,11 @@ void IdleWatch::add(std::shared_ptr<PlacedThread> thread) {
 void IdleWatch::remove(const PlacedThread* thread) {
   const Lock lock(mutex_);
   std::erase_if(threads_, [thread](const auto& one) { return one.get() == thread; });
+}
+
+bool IdleWatch::may_be_idle(std::uint64_t now) {
+  const Lock lock(mutex_);
+  return spare_.was_left(now);
 }
 
 void IdleWatch::look_after_idle() {

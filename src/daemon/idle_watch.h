@@ -1,12 +1,14 @@
 // Frees serving threads from idle priority when they starve. Such a thread cannot see that by itself, as it does not run.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "base/mutex.h"
 #include "daemon/placed_thread.h"
+#include "daemon/spare_cpu.h"
 
 namespace varve::daemon {
 
@@ -18,6 +20,8 @@ class IdleWatch {
 
   void add(std::shared_ptr<PlacedThread> thread);
   void remove(const PlacedThread* thread);
+  // Whether a thread may become idle at `now`, in ns of the monotonic clock: not where other programs leave no time of the CPUs.
+  bool may_be_idle(std::uint64_t now);
   void look_after_idle();  // one is about to become so
 
  private:
@@ -27,6 +31,7 @@ class IdleWatch {
   Mutex mutex_;
   Condition changed_;
   std::vector<std::shared_ptr<PlacedThread>> threads_ GUARDED_BY(mutex_);
+  SpareCpu spare_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
