@@ -139,7 +139,9 @@ Round Cleaner::run_round(bool waited_for) {
   task.wanted = ahead() * store_.segments().geometry().blocks;
   task.waited_for = waited_for;
   task.users_meanwhile = meanwhile_;
-  if (waited_for) task.least_gain = store_.segments().geometry().blocks / 4;  // with less it would soon wait again
+  // Where the checkpoint costs more than the round has gained, it would wait for several of both.
+  const std::uint64_t segment = store_.segments().geometry().blocks;
+  if (waited_for) task.least_gain = std::clamp(settling_nodes_, segment / 4, segment);
   task.late = [this, end = std::uint64_t{0}]() mutable {
     const std::uint64_t now = store_.options().clock->monotonic_ns();
     if (!end) end = now + std::max(kShortRoundNs, times_settling(store_.space().device_profile().streams) * settling_ns_);
@@ -211,8 +213,10 @@ Status Cleaner::settle(const checkpoint::CheckpointRequest& request) {
   device::Faults& faults = store_.faults();
   const std::uint64_t began = store_.options().clock->monotonic_ns(), host_fulls = faults.host_fulls();
   const bool was_full = faults.host_full();
+  const std::uint64_t nodes = store_.counters().node_blocks;
   const device::DeviceTimer timer(store_.io());
   Status status = store_.checkpoints().make(request);
+  settling_nodes_ = store_.counters().node_blocks - nodes;
   if (!was_full && faults.host_fulls() == host_fulls) note_settling(store_.options().clock->monotonic_ns() - began, timer.span());
   return status;
 }

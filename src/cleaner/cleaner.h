@@ -115,7 +115,7 @@ class Cleaner {
   Result<std::shared_ptr<Placement>> new_placement(std::string_view spelling) const;
 
   store::Store& store_;
-  std::uint64_t meanwhile_ = 0, settling_ns_ = 0;
+  std::uint64_t meanwhile_ = 0, settling_ns_ = 0, settling_nodes_ = 0;
   CostLedger costs_;
   BadBlocks bad_;
   std::atomic<std::uint64_t> pinned_segments_{0}, pinned_garbage_{0}, lost_room_{0};
