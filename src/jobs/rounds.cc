@@ -28,13 +28,19 @@ std::uint64_t Shortage::reclaimable() const { return parts_.segments.reclaimable
 std::uint64_t Shortage::written() const { return parts_.log_clock.now(); }
 
 // While users write into holes instead, nothing need be cleaned ahead of them: each round has a checkpoint, which writes most nodes again.
-bool Shortage::is_low() const {
-  if (!parts_.cleans) return false;
-  const std::uint64_t clean = parts_.segments.clean(), ahead = parts_.space.low_water() + parts_.cleaner.ahead();
-  return clean <= (parts_.hole_feeder.spares_cleaning() ? std::min(ahead, parts_.space.low_water_beside_holes()) : ahead);
+std::uint64_t Shortage::low_mark() const {
+  const std::uint64_t ahead = parts_.space.low_water() + parts_.cleaner.ahead();
+  return parts_.hole_feeder.spares_cleaning() ? std::min(ahead, parts_.space.low_water_beside_holes()) : ahead;
 }
 
+bool Shortage::is_low() const { return parts_.cleans && clean() <= low_mark(); }
+
 bool Shortage::is_due() const { return is_low() && written() >= futile_until_; }
+
+bool Shortage::will_be_due() const {
+  constexpr std::uint64_t kForNodes = 2;  // segments that a checkpoint takes, as a rule
+  return parts_.cleans && written() >= futile_until_ && clean() + reclaimable() <= low_mark() + kForNodes;
+}
 
 bool Shortage::lags() const { return clean() + reclaimable() <= parts_.space.low_water() + parts_.cleaner.ahead() / 2; }
 
@@ -84,10 +90,13 @@ bool Rounds::clean(bool waited_for, checkpoint::CheckpointRequest& request) {
 void Rounds::run(bool low, bool waited_for) {
   Shortage& shortage = parts_.shortage;
   if (low && shortage.lags()) parts_.protection.ask_for_room(Need::half);  // automatic snapshots make it before anybody waits
-  const bool wanted = parts_.requests.take_checkpoint() || parts_.timing.is_due() || parts_.timing.deletion_is_left();
+  const bool asked = parts_.requests.take_checkpoint();
+  const bool wanted = asked || parts_.timing.is_due() || parts_.timing.deletion_is_left();
+  // Else a round would follow soon, and with it another checkpoint, which writes most nodes again.
+  const bool cleans_first = low || (wanted && !asked && !parts_.timing.is_for_snapshots() && shortage.will_be_due());
   checkpoint::CheckpointRequest request;
   const std::uint64_t clean_before = shortage.clean(), written_before = shortage.written();
-  bool moved = low && shortage.cleaning_helps() && clean(waited_for, request);
+  bool moved = cleans_first && shortage.cleaning_helps() && clean(waited_for, request);
   // For want of space, but nothing to release (H33): it would only spread the nodes over more segments.
   const bool has_work = wanted && (parts_.staging.dirty() || parts_.timing.is_for_snapshots());
   const bool pointless = low && !moved && shortage.reclaimable() == 0 && !has_work;

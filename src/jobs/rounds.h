@@ -31,12 +31,16 @@ class Shortage {
   bool is_low() const;
   // It is low, somebody has written since the mount, and nobody has just found that nothing can be done about it (H33). Any thread.
   bool is_due() const;
+  // The same after a checkpoint that comes now, or soon after it. Any thread.
+  bool will_be_due() const;
   // The cleaner lags behind, and no checkpoint releases enough by itself.
   bool lags() const;
   bool cleaning_helps() const;
   void note_futile();  // not before users have written some segments more
 
  private:
+  std::uint64_t low_mark() const;  // clean segments
+
   const Parts parts_;
   std::atomic<std::uint64_t> futile_until_;  // log clock before which looking for space is pointless, or nobody needs any
 };
