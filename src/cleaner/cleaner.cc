@@ -134,14 +134,21 @@ std::string Cleaner::explanation() const { return mount_rules().strategy->explan
 
 std::uint64_t Cleaner::ahead() const { return segments_ahead(store_); }
 
+// With less it would soon wait again. Where a round has let nobody in, the next ones gain more: each has a checkpoint beside.
+std::uint64_t Cleaner::gain_for_waiting() {
+  const std::uint64_t segment = store_.segments().geometry().blocks, now = store_.log_clock().now();
+  const bool in_vain = waited_at_ && now - waited_at_ < segment / 4;
+  waited_at_ = now;
+  least_gain_ = std::clamp(in_vain ? 2 * least_gain_ : least_gain_ - least_gain_ / 8, segment / 4, segment);
+  return least_gain_;
+}
+
 Round Cleaner::run_round(bool waited_for) {
   Task task;
   task.wanted = ahead() * store_.segments().geometry().blocks;
   task.waited_for = waited_for;
   task.users_meanwhile = meanwhile_;
-  // Where the checkpoint costs more than the round has gained, it would wait for several of both.
-  const std::uint64_t segment = store_.segments().geometry().blocks;
-  if (waited_for) task.least_gain = std::clamp(settling_nodes_, segment / 4, segment);
+  if (waited_for) task.least_gain = gain_for_waiting();
   task.late = [this, end = std::uint64_t{0}]() mutable {
     const std::uint64_t now = store_.options().clock->monotonic_ns();
     if (!end) end = now + std::max(kShortRoundNs, times_settling(store_.space().device_profile().streams) * settling_ns_);
@@ -213,10 +220,8 @@ Status Cleaner::settle(const checkpoint::CheckpointRequest& request) {
   device::Faults& faults = store_.faults();
   const std::uint64_t began = store_.options().clock->monotonic_ns(), host_fulls = faults.host_fulls();
   const bool was_full = faults.host_full();
-  const std::uint64_t nodes = store_.counters().node_blocks;
   const device::DeviceTimer timer(store_.io());
   Status status = store_.checkpoints().make(request);
-  settling_nodes_ = store_.counters().node_blocks - nodes;
   if (!was_full && faults.host_fulls() == host_fulls) note_settling(store_.options().clock->monotonic_ns() - began, timer.span());
   return status;
 }

@@ -106,6 +106,7 @@ class Cleaner {
  private:
   explicit Cleaner(store::Store& store);
   CostLedger::Reading reading() const;
+  std::uint64_t gain_for_waiting();
   void note_settling(std::uint64_t ns, const device::DeviceSpan& device);
   void note_cost(const Round& round, std::uint64_t plugged, const device::DeviceSpan& took);
   Rules mount_rules() const;
@@ -115,7 +116,8 @@ class Cleaner {
   Result<std::shared_ptr<Placement>> new_placement(std::string_view spelling) const;
 
   store::Store& store_;
-  std::uint64_t meanwhile_ = 0, settling_ns_ = 0, settling_nodes_ = 0;
+  std::uint64_t meanwhile_ = 0, settling_ns_ = 0;
+  std::uint64_t least_gain_ = 0, waited_at_ = 0;  // of the last round that was waited for: blocks; log clock
   CostLedger costs_;
   BadBlocks bad_;
   std::atomic<std::uint64_t> pinned_segments_{0}, pinned_garbage_{0}, lost_room_{0};
