@@ -46,7 +46,7 @@ StoreParts::StoreParts(io::BlockDevice& device, const format::Superblock& found)
                               false}) {}
 
 void StoreParts::start(bool epoch_on_disk) {
-  tree::BlockingSource source = trees.source();
+  tree::BlockingSource source = trees.source(false);
   const tree::MapRoot& map = trees.own_view().free_map;
   const std::size_t bytes = map.shape.record_bytes;
   const Status loaded = tree::scan_map(source, map, [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
