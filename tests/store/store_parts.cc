@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace varve::test {
 
 namespace {
@@ -61,6 +63,18 @@ void StoreParts::start(bool epoch_on_disk) {
   segments.finish_loading();
   const Gate::Closure closed(gate);
   log.start({super.chain, super.next_run, super.lsn, super.chain_crc}, kEpoch, epoch_on_disk);
+}
+
+Status StoreParts::make_log_durable() {
+  Lsn last;
+  {
+    const Gate::Closure closed(gate);
+    last = log.position().lsn;
+  }
+  std::optional<Status> durable;
+  log.durability().when_durable(last, [&](Status status) { durable = std::move(status); });
+  while (!durable) io.wait();
+  return *durable;
 }
 
 }  // namespace varve::test

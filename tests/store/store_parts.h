@@ -39,6 +39,8 @@ struct StoreParts {
   // As a clean mount does: segments as the free map says, and the chain where the superblock says. Chunks go to the device at once if the
   // superblocks are to name this epoch already.
   void start(bool epoch_on_disk = true);
+  // What the log has been given is durable then, or why it cannot be.
+  Status make_log_durable();
 
   const format::Superblock super;
   ManualClock clock;
