@@ -21,7 +21,6 @@ enum class LockRank : std::uint8_t {
   nbd_guard,
   lease,
   host_listener,
-  undo,
   snapshot_users,
   snapshot_mounts,
   snapshot_readers,
@@ -33,6 +32,7 @@ enum class LockRank : std::uint8_t {
   node_reads,
   log,
   strategy,
+  undo,
   leaf,  // a thread that holds one takes no other but those below
   any,   // taken under any lock, also one of its own rank
   fault,
