@@ -35,7 +35,9 @@ void Unsealed::count(const PendingBlock& block) {
   listed.stream += stream;
   payload_bytes_.fetch_add(kBlockSize, std::memory_order_relaxed);
   held_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (stream) stream_bytes_.fetch_add(kBlockSize, std::memory_order_relaxed);
+  if (!stream) return;
+  stream_bytes_.fetch_add(kBlockSize, std::memory_order_relaxed);
+  if (block.owner) stream_order_.note(block.owner->ino, block.block);
 }
 
 void Unsealed::drop_payload(PendingBlock& block) {
@@ -84,6 +86,8 @@ void Unsealed::clear() {
   dropped_ = 0;
   payload_bytes_ = held_bytes_ = stream_bytes_ = 0;
   since_ns_ = 0;
+  stream_order_.seal();
+  stream_has_gap_ = false;
   has_more_than_times_ = has_news_ = false;
 }
 

@@ -12,6 +12,7 @@
 #include "base/gate.h"
 #include "base/mutex.h"
 #include "changes/delta.h"
+#include "changes/stream_order.h"
 
 namespace varve::changes {
 
@@ -44,6 +45,7 @@ class Unsealed {
       count(*staged.data);
       payload_.push_back(std::move(staged.data));
     }
+    stream_has_gap_.store(stream_order_.has_gap(), std::memory_order_relaxed);
     forget_dropped();
   }
   // It was overwritten or cleared. Its bytes must not be looked at any more, and the block may go with the next call.
@@ -57,6 +59,8 @@ class Unsealed {
   // there is nothing to be won by waiting. And it is kept in messages, which others wait for.
   std::uint64_t stream_bytes() const { return stream_bytes_.load(std::memory_order_relaxed); }
   static constexpr std::uint64_t kYoungBlocks = 256;  // of a file, at its begin
+  // Something of a stream that comes before what is here is still on its way.
+  bool stream_has_gap() const { return stream_has_gap_.load(std::memory_order_relaxed); }
   // When the oldest of it was acknowledged; 0: there is nothing.
   std::uint64_t since_ns() const { return since_ns_.load(); }
   bool any() const { return since_ns() != 0; }
@@ -84,6 +88,8 @@ class Unsealed {
   std::vector<InodeDelta*> deltas_ GUARDED_BY(mutex_);
   std::vector<PendingPtr> payload_ GUARDED_BY(mutex_);
   std::size_t dropped_ GUARDED_BY(mutex_) = 0;  // of payload_
+  StreamOrder stream_order_ GUARDED_BY(mutex_);
+  std::atomic<bool> stream_has_gap_{false};
   std::atomic<bool> has_more_than_times_{false}, has_news_{false};
   std::atomic<std::size_t> reserved_records_{0};
   std::atomic<std::uint64_t> payload_bytes_{0}, held_bytes_{0}, stream_bytes_{0}, since_ns_{0};

@@ -19,6 +19,8 @@ constexpr std::uint64_t kShortestWaitMs = 20, kLongestWaitMs = 1000;
 constexpr std::uint64_t kModestBytes = 4 << 20, kModestShareOfQuiet = 2, kLongestModestWaitMs = 500;
 // A stream does not die young. It waits for the sake of what each chunk costs a slow device: a seek to its header and back, or a page.
 constexpr std::uint64_t kStreamBytes = 4 << 20, kStreamBytesOfSeeks = 16 << 20, kStreamShareOfQuiet = 4, kLongestStreamWaitMs = 250;
+// What another thread has of a stream comes soon. Sealed without it, it would lie apart from what follows it for good.
+constexpr std::uint64_t kForGap = 16 << 20;
 constexpr std::uint64_t kFast = 500 << 20;             // bytes a second: there a chunk costs little
 constexpr std::uint64_t kAssumedBandwidth = 10 << 20;  // of a slow card, until it is measured
 constexpr std::uint64_t kShareOfRoom = 16;             // room is scarce before what waits has become much of it
@@ -35,9 +37,11 @@ std::uint64_t bounded(std::uint64_t bytes, const SealView& view) {
 }
 
 std::uint64_t most_of_stream(const SealView& view) {
-  if (rate_of(view) >= kFast && !view.seeks) return kLeastUnsealed;
+  const std::uint64_t worthwhile = worth(view, kStreamShareOfQuiet, kLongestStreamWaitMs);
+  const std::uint64_t for_gap = view.stream_has_gap ? std::min(worthwhile, kForGap) : 0;
+  if (rate_of(view) >= kFast && !view.seeks) return bounded(kLeastUnsealed + for_gap, view);
   const std::uint64_t most = view.seeks ? kStreamBytesOfSeeks : kStreamBytes;
-  return bounded(std::min(worth(view, kStreamShareOfQuiet, kLongestStreamWaitMs), most), view);
+  return bounded(std::min(worthwhile, most) + for_gap, view);
 }
 
 }  // namespace
@@ -77,6 +81,7 @@ bool SealTiming::is_due() const {
   view.bytes_per_second = parts_.log.flow().bytes_per_second();
   view.memory = parts_.space.memory_beside_changes();
   view.room = std::uint64_t{parts_.segments.clean()} * parts_.segments.geometry().blocks << kBlockShift;
+  view.stream_has_gap = unsealed.stream_has_gap();
   view.seeks = parts_.device_seeks;
   return seal_is_due(view);
 }

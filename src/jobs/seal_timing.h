@@ -16,6 +16,7 @@ struct SealView {
   std::uint64_t bytes_per_second = 0;  // that the device takes; 0: not known yet
   std::uint64_t memory = 0;            // bytes that changes leave of theirs
   std::uint64_t room = 0;              // bytes in clean segments
+  bool stream_has_gap = false;         // changes::Unsealed
   bool seeks = false;                  // a rotational device
 };
 

@@ -64,6 +64,23 @@ TEST(SealTiming, AStreamWaitsWhereChunksAreDear) {
   EXPECT_TRUE(seal_is_due(view)) << "it costs little";
 }
 
+TEST(SealTiming, AGapOfAStreamIsWaitedForWithinBounds) {
+  SealView view{.payload = 2 << 20, .held = 2 << 20, .stream = 2 << 20, .quiet_ns = kSecond, .bytes_per_second = 600'000'000};
+  view.memory = view.room = 1ULL << 40;
+  EXPECT_TRUE(seal_is_due(view));
+  view.stream_has_gap = true;
+  EXPECT_FALSE(seal_is_due(view)) << "what comes before it is on its way";
+  view.payload = view.held = view.stream = 17 << 20;
+  EXPECT_TRUE(seal_is_due(view)) << "or it does not come";
+  view.payload = view.held = view.stream = 2 << 20;
+  view.quiet_ns = 0;
+  EXPECT_TRUE(seal_is_due(view)) << "somebody syncs often";
+  view.quiet_ns = kSecond;
+  view.bytes_per_second = 8'000'000;
+  view.payload = view.held = view.stream = 4'000'000;
+  EXPECT_TRUE(seal_is_due(view)) << "half a second's worth: a sync must not take longer";
+}
+
 TEST(SealTiming, ADeviceIsSlowUntilItHasBeenMeasured) {
   EXPECT_LE(most_unsealed({.quiet_ns = 60 * kSecond, .room = 1ULL << 40}), 11'000'000U);
 }
