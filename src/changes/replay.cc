@@ -165,4 +165,9 @@ Status Replay::on(const format::ClearRange& r) {
   return {};
 }
 
+// No mount of this version writes tails, and none begins where the superblock tells of them.
+Status Replay::on(const format::SetTail& r) {
+  return Error(Errc::corrupt, fmt::format("the log has a tail of inode {}, of which the superblock does not tell", r.ino));
+}
+
 }  // namespace varve::changes

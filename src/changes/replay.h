@@ -54,6 +54,7 @@ class Replay {
   Status on(const format::SetSymlink& r);
   Status on(const format::MapBlocks& r);
   Status on(const format::ClearRange& r);
+  Status on(const format::SetTail& r);
 
   const Parts parts_;
   Delta& delta_;

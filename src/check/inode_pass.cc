@@ -49,7 +49,7 @@ void InodePass::begin_inode(Ino ino) {
   after_gap_ = false;
   ino_ = ino;
   has_attributes_ = false;
-  owned_ = extent_end_ = written_end_ = 0;
+  owned_ = extent_end_ = written_end_ = tail_end_ = 0;
   directory_.begin(ino);
   xattrs_.clear();
   symlink_.clear();
@@ -62,6 +62,7 @@ void InodePass::visit_hidden(const format::ItemRef& item) {
 }
 
 std::uint64_t InodePass::visit_extent(const format::ItemRef& item, BlockAddr leaf) {
+  if (format::is_tail(item.value)) return visit_tail(item, leaf);
   const auto extent = format::decode_extent(item.value);
   const std::uint64_t first = item.key.offset;
   if (!extent.ok() || first > format::kMaxFileBlocks || extent->length > format::kMaxFileBlocks - first) {
@@ -84,6 +85,26 @@ std::uint64_t InodePass::visit_extent(const format::ItemRef& item, BlockAddr lea
     context_.add(Code::clock_from_future, {leaf, ino_}, fmt::format("file block {}", first));
   claim_extent(first, *extent);
   return extent->length;
+}
+
+// It owns no block. Whether it is where the file ends is judged with the attributes.
+std::uint64_t InodePass::visit_tail(const format::ItemRef& item, BlockAddr leaf) {
+  const auto tail = format::decode_tail(item.value);
+  const std::uint64_t first = item.key.offset;
+  const bool is_told = context_.super().features.incompat & format::kIncompatTails;
+  if (!tail.ok() || !is_told || tail_end_ || first >= format::kMaxFileBlocks) {
+    std::string why = "too far";
+    if (!tail.ok()) why = tail.error().message();
+    else if (!is_told) why = "a tail, of which the superblock does not tell";
+    else if (tail_end_) why = "a second tail";
+    context_.add(Code::value_damaged, {leaf, ino_}, fmt::format("extent at {}: {}", first, why));
+    context_.incomplete = true;
+    return 0;
+  }
+  if (first < extent_end_) context_.add(Code::extents_overlap, {leaf, ino_}, fmt::format("a tail at file block {}", first));
+  extent_end_ = first + 1;
+  tail_end_ = (first << kBlockShift) + tail->size();
+  return 0;
 }
 
 void InodePass::claim_extent(std::uint64_t first, const format::Extent& extent) {
@@ -120,11 +141,14 @@ void InodePass::visit_attributes(const format::ItemRef& item, BlockAddr leaf) {
 void InodePass::check_extents(const format::Attributes& attributes) {
   if (attributes.blocks != owned_)
     context_.add(Code::blocks_wrong, {{}, ino_}, fmt::format("{} instead of {}", attributes.blocks, owned_));
-  if (owned_ > 0 && type_of(attributes) != DT_REG)
+  if ((owned_ > 0 || tail_end_) && type_of(attributes) != DT_REG)
     context_.add(Code::item_misplaced, {{}, ino_}, "file blocks in what is no regular file");
   else if (written_end_ > blocks_for(attributes.size))
     context_.add(Code::extent_past_end, {{}, ino_},
                  fmt::format("{}, the size is {}", counted(written_end_, "block"), counted(attributes.size, "byte")));
+  else if (tail_end_ > attributes.size || (tail_end_ && blocks_for(tail_end_) != blocks_for(attributes.size)))
+    context_.add(Code::value_damaged, {{}, ino_},
+                 fmt::format("a tail up to byte {}, the size is {}", tail_end_, counted(attributes.size, "byte")));
 }
 
 void InodePass::count(const format::Attributes& attributes) {

@@ -23,6 +23,7 @@ class InodePass : public ItemVisitor {
   void end_inode();
   void visit_hidden(const format::ItemRef& item);
   std::uint64_t visit_extent(const format::ItemRef& item, BlockAddr leaf);
+  std::uint64_t visit_tail(const format::ItemRef& item, BlockAddr leaf);
   void claim_extent(std::uint64_t first, const format::Extent& extent);
   void visit_attributes(const format::ItemRef& item, BlockAddr leaf);
   void check_extents(const format::Attributes& attributes);
@@ -41,6 +42,7 @@ class InodePass : public ItemVisitor {
   std::uint64_t owned_ = 0;        // blocks
   std::uint64_t extent_end_ = 0;   // of the last extent
   std::uint64_t written_end_ = 0;  // of the last written one
+  std::uint64_t tail_end_ = 0;     // in bytes, of the tail; 0: there is none
   DirectoryIndex directory_;
   Pieces xattrs_, symlink_;
 };

@@ -45,6 +45,7 @@ class KeptExtents : public ItemVisitor {
 
   std::uint64_t visit(const format::ItemRef& item, BlockAddr leaf) override {
     if (item.key.kind != ItemKind::extent || item.key.ino == format::kOrphanIno) return 0;
+    if (is_told_tail(item.value)) return 0;
     const auto extent = format::decode_extent(item.value);
     if (!extent.ok() || item.key.offset > format::kMaxFileBlocks || extent->length > format::kMaxFileBlocks - item.key.offset) {
       context_.add(Code::value_damaged, {leaf, item.key.ino}, fmt::format("extent at {}", item.key.offset));
@@ -58,6 +59,10 @@ class KeptExtents : public ItemVisitor {
   void gap() override {}
 
  private:
+  // It owns no block.
+  bool is_told_tail(std::span<const std::byte> value) const {
+    return (context_.super().features.incompat & format::kIncompatTails) && format::decode_tail(value).ok();
+  }
   void claim(const format::Key& key, const format::Extent& extent, std::uint64_t i) {
     const BlockAddr place = tree_.place_of(extent.address + i);
     const Claim outcome = claims_.claim_shared(place, entry_of(key.ino, key.offset, extent, i));

@@ -14,8 +14,10 @@ namespace varve::format {
 namespace {
 
 constexpr std::uint8_t kUnwrittenExtent = 1;
+constexpr std::uint8_t kTail = 2;
 constexpr std::size_t kExtentHeadBytes = 12;  // flags, address, clock, estimate
 static_assert(kExtentHeadBytes + 4 * kMaxExtentBlocks <= kMaxItemValue);
+static_assert(1 + kMaxTail <= kMaxItemValue);
 
 bool is_known_type(std::uint8_t type) {
   return type == DT_REG || type == DT_DIR || type == DT_LNK || type == DT_CHR || type == DT_BLK || type == DT_FIFO ||
@@ -82,6 +84,20 @@ Result<Extent> decode_extent(std::span<const std::byte> value) {
 Result<std::uint64_t> extent_length(std::span<const std::byte> value) {
   Reader in(value);
   return TRY(decode_extent_head(in)).length;
+}
+
+bool is_tail(std::span<const std::byte> value) { return !value.empty() && value[0] == std::byte{kTail}; }
+
+void encode_tail(std::span<const std::byte> bytes, Bytes& out) {
+  INVARIANT(!bytes.empty() && bytes.size() <= kMaxTail);
+  append8(out, kTail);
+  append_bytes(out, bytes);
+}
+
+Result<std::span<const std::byte>> decode_tail(std::span<const std::byte> value) {
+  if (!is_tail(value)) return corrupt("tail: it has not the flags of one");
+  if (value.size() < 2 || value.size() > 1 + kMaxTail) return corrupt("tail: value of {} bytes", value.size());
+  return value.subspan(1);
 }
 
 void encode_dirent(const Dirent& entry, Bytes& out) {

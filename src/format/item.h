@@ -57,6 +57,13 @@ void encode_extent(const Extent& extent, Bytes& out);
 Result<Extent> decode_extent(std::span<const std::byte> value);
 Result<std::uint64_t> extent_length(std::span<const std::byte> value);  // the same checks, but no vector of CRCs
 
+// --- tails ------------------------------------------------------------------------------------------------------
+// The last partial block of a file, which has no block of the device: an item of the same kind under its file block, with flags bit 1,
+// then 1…kMaxTail bytes. The file owns no block there, and what follows the bytes reads as zeros. decode_extent() refuses tails.
+bool is_tail(std::span<const std::byte> value);
+void encode_tail(std::span<const std::byte> bytes, Bytes& out);
+Result<std::span<const std::byte>> decode_tail(std::span<const std::byte> value);  // points into `value`
+
 // --- directories --------------------------------------------------------------------------------------------------
 struct Dirent {
   Ino ino;

@@ -59,6 +59,11 @@ void append_body(const ClearRange& r, Bytes& out) {
   append_varint(out, r.to - r.from);
   append8(out, r.unwritten ? kUnwrittenRange : 0);
 }
+void append_body(const SetTail& r, Bytes& out) {
+  append_varint(out, r.ino.v);
+  append_varint(out, r.block);
+  append_bytes(out, r.bytes);
+}
 
 // --- bodies, read ----------------------------------------------------------------------------------------------------
 Result<Ino> read_ino(Reader& in) {
@@ -161,6 +166,17 @@ Result<Record> read_clear_range(Reader& in) {
   return Record{r};
 }
 
+Result<Record> read_set_tail(Reader& in) {
+  SetTail r;
+  r.ino = TRY(read_ino(in));
+  r.block = in.varint();
+  if (!in.ok() || r.block >= kMaxFileBlocks) return corrupt("record: inode {} has a tail at block {}", r.ino, r.block);
+  r.bytes = in.bytes(in.left());
+  if (r.bytes.empty() || r.bytes.size() > kMaxLoggedTail)
+    return corrupt("record: inode {} has a tail of {} bytes", r.ino, r.bytes.size());
+  return Record{r};
+}
+
 Result<Record> read_body(std::uint8_t kind, Reader& in, std::vector<std::uint32_t>& spare) {
   switch (kind) {
     case 1: return read_set_attributes(in);
@@ -174,10 +190,11 @@ Result<Record> read_body(std::uint8_t kind, Reader& in, std::vector<std::uint32_
     case 9: return read_set_symlink(in);
     case 10: return read_map_blocks(in, spare);
     case 11: return read_clear_range(in);
+    case 12: return read_set_tail(in);
     default: return corrupt("record: unknown kind {}", kind);
   }
 }
-static_assert(std::variant_size_v<Record> == 11, "give the new record a kind in read_body");
+static_assert(std::variant_size_v<Record> == 12, "give the new record a kind in read_body");
 
 }  // namespace
 

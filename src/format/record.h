@@ -68,8 +68,15 @@ struct ClearRange {
   bool unwritten = false;
 };
 
+// The file block at `block` begins with these bytes from now on, 1…kMaxLoggedTail of them, and zeros follow. It has no block of the device.
+struct SetTail {
+  Ino ino;
+  std::uint64_t block = 0;
+  std::span<const std::byte> bytes;
+};
+
 using Record = std::variant<SetAttributes, FreeInode, SetOrphan, ClearOrphan, SetDirent, DeleteDirent, SetXattr,
-                            DeleteXattr, SetSymlink, MapBlocks, ClearRange>;
+                            DeleteXattr, SetSymlink, MapBlocks, ClearRange, SetTail>;
 
 // Appends: kind u8 (1 + index in Record), body length varint, body. Returns bytes appended.
 std::size_t encode_record(const Record& record, Bytes& out);

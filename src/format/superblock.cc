@@ -38,7 +38,7 @@ Result<Superblock> decode(std::span<const std::byte> block, bool is_image) {
   get_area(in, super);
   get_profile(in, super);
   get_tables(in, super);
-  in.skip_to(kEnd);
+  get_tails(in, super);
   INVARIANT(in.ok() && in.position() == kEnd);
   TRY(check_geometry(super));
   TRY(check_checkpoint(super, is_image));
@@ -68,6 +68,8 @@ void encode_superblock(const Superblock& super, std::span<std::byte> block) {
   put_area(out, super.area);
   put_profile(out, super.device);
   if (super.features.ro_compat & kRoCompatSnapshots) put_tables(out, super.snapshots);
+  out.skip_to(kTailsAt);
+  if (super.features.incompat & kIncompatTails) put_tails(out, super.tails);
   out.skip_to(kEnd);
   INVARIANT(out.size() == kEnd);
   out.skip_to(kBlockSize);
@@ -83,7 +85,7 @@ bool may_be_torn(std::span<const std::byte> copy, std::span<const std::byte> goo
   const std::uint32_t crc = Reader(copy.subspan(kCrcAt)).u32();
   if (crc == crc_without_field(copy, kCrcAt)) return false;  // it is as somebody wrote it
   if (!same(0, kCrcAt) || !same(kVersionAt, kFeaturesAt) || !same(kIdentityAt, kDeviceBlocksAt) ||
-      !same(kFirstSegmentAt, kFlagsAt) || !same(kAreaAt, kStreamsAt) || !same(kSnapshotsEnd, kBlockSize))
+      !same(kFirstSegmentAt, kFlagsAt) || !same(kAreaAt, kStreamsAt) || !same(kEnd, kBlockSize))
     return false;
   return same(0, kDeviceSector) || !same(kCrcAt, kVersionAt);
 }
@@ -126,7 +128,8 @@ void allow_chunks(Superblock& super, Chunks chunks) {
 }
 
 Status check_features(const Superblock& super, Intent intent) {
-  const std::uint64_t incompat = super.features.incompat & ~(kKnownFeatures.incompat | kIncompatImage);
+  const std::uint64_t known = kKnownFeatures.incompat | kIncompatImage | (intent == Intent::check ? kIncompatTails : 0);
+  const std::uint64_t incompat = super.features.incompat & ~known;
   if (incompat)
     return Error(Errc::unknown_feature, fmt::format("the filesystem uses unknown incompatible feature bits {}: it cannot "
                                                     "be read by this version, use a newer Varve", list_bits(incompat)));

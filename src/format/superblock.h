@@ -33,6 +33,8 @@ inline constexpr std::uint64_t kCompatWritingCosts = 8;      // the bytes of Wri
 inline constexpr std::uint64_t kIncompatSuperblockArea = 1;  // superblocks stand in an area of their own
 inline constexpr std::uint64_t kIncompatLongHeaders = 2;  // while mounted for writing: chunks may have more than kMaxChunkHeaderBlocks
 inline constexpr std::uint64_t kIncompatGaps = 4;         // while mounted for writing: chunks may tell of another place for the next one
+// The fields of TailLimits mean something, and there may be tails. No mount of this version reads them yet, so kKnownFeatures has it not.
+inline constexpr std::uint64_t kIncompatTails = 16;
 inline constexpr std::uint64_t kIncompatImage = 8;        // metadata alone (image_mark.h): nothing mounts it, so kKnownFeatures has it not
 // The fields of SnapshotTables mean something: blocks live that the newest trees do not name. A version that does not know that would
 // give them away by writing, but reads the newest trees as ever.
@@ -142,7 +144,15 @@ struct SnapshotTables {
   bool operator==(const SnapshotTables&) const = default;
 };
 
-// 1152 bytes at fixed offsets (superblock_layout.h, docs/format.md), then zeros to the end of the block. Reserved bytes are
+// How long tails become, in bytes. Only with kIncompatTails.
+struct TailLimits {
+  std::uint64_t kept = 0;    // in the inode file, at most kMaxTail; 0: no new ones
+  std::uint64_t logged = 0;  // in the log until the next checkpoint, at most kMaxLoggedTail; 0: as `kept`
+
+  bool operator==(const TailLimits&) const = default;
+};
+
+// 1168 bytes at fixed offsets (superblock_layout.h, docs/format.md), then zeros to the end of the block. Reserved bytes are
 // written as zeros and ignored when read: only a feature bit gives them a meaning.
 struct Superblock {
   // identity and geometry, fixed at mkfs
@@ -193,6 +203,7 @@ struct Superblock {
   ScrubMark scrub;
   WritingCosts costs;
   SnapshotTables snapshots;
+  TailLimits tails;
 
   bool operator==(const Superblock&) const = default;
 };
@@ -235,7 +246,8 @@ Result<Superblock> decode_super_image(std::span<const std::byte> block);  // wit
 enum class Chunks : std::uint8_t { none, in_rows, with_gaps };
 void allow_chunks(Superblock& super, Chunks chunks);
 
-enum class Intent : std::uint8_t { read, write };
+// check: of fsck.varve, which judges more than a mount can use.
+enum class Intent : std::uint8_t { check, read, write };
 Status check_features(const Superblock& super, Intent intent);
 
 }  // namespace varve::format

@@ -48,6 +48,8 @@ Status check_geometry(const Superblock& s) {
     return corrupt("superblock: {} segments from block {} do not fit the device", s.segments, s.first_segment);
   if (s.identity == 0) return corrupt("superblock: no identity");
   if (s.features.incompat & kIncompatSuperblockArea) TRY(check_area(s));
+  if (s.tails.kept > kMaxTail || s.tails.logged > kMaxLoggedTail)
+    return corrupt("superblock: impossible tails of {} bytes, {} in the log", s.tails.kept, s.tails.logged);
   if (s.made.nanoseconds >= 1'000'000'000) return corrupt("superblock: impossible time of making");
   return {};
 }

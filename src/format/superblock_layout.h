@@ -36,9 +36,10 @@ inline constexpr std::size_t kProfileAt = kAreaAt + 16;
 inline constexpr std::size_t kStreamsAt = kProfileAt + 4;  // mkfs has fixed only what stands before
 inline constexpr std::size_t kSnapshotsAt = kProfileAt + 16;  // these change again
 inline constexpr std::size_t kSnapshotsEnd = kSnapshotsAt + 96;
-inline constexpr std::size_t kEnd = kSnapshotsEnd;
+inline constexpr std::size_t kTailsAt = kSnapshotsEnd;  // a mount changes them
+inline constexpr std::size_t kEnd = kTailsAt + 16;
 static_assert(kIdentityAt == 120 && kNodeHeadAt == 640 && kCentresAt == 656 && kCountsAt == 784);
-static_assert(kLifetimeAt == 816 && kErrorsAt == 896 && kScrubAt == 960 && kAreaAt == 1024);
+static_assert(kLifetimeAt == 816 && kErrorsAt == 896 && kScrubAt == 960 && kAreaAt == 1024 && kTailsAt == 1152);
 static_assert(sizeof(LifetimeCounters) == 10 * 8, "a new counter needs a place on disk");
 static_assert(kEnd <= kNodePayloadBytes, "the image holds only the payload of a node");
 

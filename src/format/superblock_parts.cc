@@ -194,6 +194,11 @@ void put_tables(Writer& out, const SnapshotTables& t) {
   for (const std::uint64_t count : {t.snapshots, t.held_blocks, t.held_data, t.shared_nodes, t.places}) out.put(count);
 }
 
+void put_tails(Writer& out, const TailLimits& limits) {
+  out.put(limits.kept);
+  out.put(limits.logged);
+}
+
 // --- reading ---------------------------------------------------------------------------------------------------------------
 
 void get_geometry(Reader& in, Superblock& s) {
@@ -278,6 +283,14 @@ void get_tables(Reader& in, Superblock& s) {
   in.skip_to(in.position() + 7);
   for (std::uint64_t* count : {&t.snapshots, &t.held_blocks, &t.held_data, &t.shared_nodes, &t.places}) *count = in.u64();
   if (s.features.ro_compat & kRoCompatSnapshots) s.snapshots = t;
+}
+
+void get_tails(Reader& in, Superblock& s) {
+  in.skip_to(kTailsAt);
+  TailLimits limits;
+  limits.kept = in.u64();
+  limits.logged = in.u64();
+  if (s.features.incompat & kIncompatTails) s.tails = limits;
 }
 
 WritingCosts as_kept(const WritingCosts& costs) {

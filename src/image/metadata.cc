@@ -19,6 +19,8 @@ namespace {
 using format::Superblock;
 using format::TreeId;
 
+bool has_tails(const Superblock& super) { return (super.features.incompat & format::kIncompatTails) != 0; }
+
 class Copy {
  public:
   Copy(io::BlockDevice& source, const Superblock& super, io::BlockDevice& target, const Choice& choice)
@@ -31,6 +33,7 @@ class Copy {
         trees_(source, super.identity, super.device_blocks, choice.hashes_names ? &names_ : nullptr, writer(), report_) {}
 
   Result<Report> run() {
+    if (has_tails(super_)) trees_.leave_out_damaged();
     TRY(read_tables());
     TRY(copy_trees());
     TRY(copy_listed());
@@ -185,6 +188,7 @@ Status Copy::copy_superblocks() {
 
 Result<Report> copy_metadata(io::BlockDevice& source, const Superblock& super, io::BlockDevice& target, const Choice& choice) {
   if (choice.has_log && choice.hashes_names) return Error(Errc::invalid, "the log has names: an image with other names has none");
+  if (choice.has_log && has_tails(super)) return Error(Errc::invalid, "the log may have content of files: an image has none");
   return Copy(source, super, target, choice).run();
 }
 

@@ -15,7 +15,8 @@ struct Choice {
   // Other names in place of those that there are (name_cipher.h), and no values of extended attributes. The key of name hashes is not in
   // the image, so that its index of names fits no name.
   bool hashes_names = false;
-  // Without: the image is as of the checkpoint, unmounted. Not together with hashes_names: the log has names, too.
+  // Without: the image is as of the checkpoint, unmounted. Not together with hashes_names: the log has names, too. Not of a
+  // filesystem with tails either: its log has content of files.
   bool has_log = false;
   // Asked before each node is written, with how many have been: an error ends the copy. None: nobody wants to know.
   std::function<Status(std::uint64_t)> advance{};

@@ -11,6 +11,15 @@ namespace varve::image {
 using format::NodeHeader;
 using format::NodeRef;
 
+namespace {
+
+// Their bytes are content of files, which an image has not.
+void blank_tail(const format::Key& key, std::span<std::byte> value) {
+  if (key.kind == format::ItemKind::extent && format::is_tail(value)) std::ranges::fill(value.subspan(1), std::byte{0});
+}
+
+}  // namespace
+
 bool TreeCopy::claim(BlockAddr place) {
   if (!place || place.v >= done_.size() || done_[place.v]) return false;
   done_[place.v] = true;
@@ -63,7 +72,7 @@ Result<std::vector<std::uint32_t>> TreeCopy::copy_nodes(const Walk& walk, std::s
 
 Status TreeCopy::copy_damaged(format::TreeId tree, BlockAddr place, std::span<const std::byte> block) {
   ++report_.damaged;
-  if (names_ && format::is_item_tree(tree)) return ++report_.left_out, Status();
+  if ((names_ || leaves_out_damaged_) && format::is_item_tree(tree)) return ++report_.left_out, Status();
   ++report_.nodes;
   return write_(place, block);
 }
@@ -104,6 +113,7 @@ Result<std::uint32_t> TreeCopy::copy_leaf(const Walk& walk, const NodeHeader& he
   for (const format::ItemRef& item : *items) {
     std::vector<std::byte> value(item.value.begin(), item.value.end());
     if (walk.editor) walk.editor(item.key, value);
+    blank_tail(item.key, value);
     if (names_) names_->change(item.key, value);
     is_same = is_same && std::ranges::equal(value, item.value);
     INVARIANT(builder.add(item.key, value));  // as long as before

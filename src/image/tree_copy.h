@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "format/item.h"
 #include "format/node.h"
 #include "image/names.h"
 #include "image/report.h"
@@ -36,6 +37,8 @@ class TreeCopy {
   Result<std::uint32_t> copy(const format::NodeRef& root, const CopiedTree& tree, const Editor& editor = {});
   // A node without what is below it, to which no tree leads any more.
   Status copy_alone(BlockAddr place);
+  // Damaged nodes with items are left out from now on: what they hold cannot be told from content of files.
+  void leave_out_damaged() { leaves_out_damaged_ = true; }
   // For a node that is not a tree's: false: it is outside, or has been copied.
   bool claim(BlockAddr place);
 
@@ -63,6 +66,7 @@ class TreeCopy {
   Report& report_;
   std::vector<bool> done_;                                    // by address
   std::unordered_map<std::uint64_t, std::uint32_t> changed_;  // CRCs of those that are others now
+  bool leaves_out_damaged_ = false;
 };
 
 }  // namespace varve::image

@@ -131,6 +131,46 @@ TEST_F(Inodes, Symlinks) {
             std::set{Code::item_misplaced});
 }
 
+class Tails : public Inodes {
+ protected:
+  Tails() {
+    builder_.change_image = builder_.change_super = [](Superblock& s) {
+      s.features.incompat |= kIncompatTails;
+      s.tails = {kMaxTail, 0};
+    };
+    builder_.attributes()[file_].size = 40 * kBlockSize + 100;
+  }
+  // A tail of so many bytes behind the blocks of `file_`, or elsewhere.
+  std::set<Code> with_tail(std::size_t bytes, std::uint64_t block = 40) {
+    return with_items([&](Items& items) { encode_tail(Bytes(bytes, std::byte{7}), items[{file_, ItemKind::extent, block}]); });
+  }
+};
+
+TEST_F(Tails, EndWhereTheFileEnds) {
+  EXPECT_EQ(with_tail(100), std::set<Code>{});
+  EXPECT_EQ(with_tail(60), std::set<Code>{}) << "zeros follow";
+  EXPECT_EQ(with_tail(101), std::set{Code::value_damaged}) << "bytes behind the end";
+  builder_.attributes()[file_].size = 41 * kBlockSize + 1;
+  EXPECT_EQ(with_tail(100), std::set{Code::value_damaged}) << "not the last block";
+}
+
+TEST_F(Tails, HaveOnePlaceAndOneFile) {
+  EXPECT_THAT(with_tail(100, 3), testing::Contains(Code::extents_overlap));
+  EXPECT_THAT(with_tail(100, kMaxFileBlocks), testing::Contains(Code::value_damaged));
+  EXPECT_THAT(with_items([&](Items& items) {
+                for (const std::uint64_t block : {40, 41}) encode_tail(Bytes(9), items[{file_, ItemKind::extent, block}]);
+              }),
+              testing::Contains(Code::value_damaged))
+      << "a second one";
+  EXPECT_THAT(with_items([&](Items& items) { encode_tail(Bytes(9), items[{link_, ItemKind::extent, 0}]); }),
+              testing::Contains(Code::item_misplaced));
+}
+
+TEST_F(Tails, NeedTheirFeature) {
+  builder_.change_image = builder_.change_super = nullptr;
+  EXPECT_THAT(with_tail(100), testing::Contains(Code::value_damaged));
+}
+
 TEST_F(Inodes, AttributesAgainstTheType) {
   EXPECT_EQ(with_attributes(file_, [](Attributes& a) { a.rdev = 5; }), std::set{Code::attributes_wrong});
   EXPECT_EQ(with_attributes(other_, [](Attributes& a) { a.entries = 5; }), std::set{Code::attributes_wrong});

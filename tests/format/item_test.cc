@@ -106,6 +106,32 @@ TEST(Extent, RefusesImpossibleValues) {
   EXPECT_TRUE(decode_extent(bytes).fails_with(Errc::corrupt)) << "unwritten of length 0";
 }
 
+TEST(Tail, ComesBack) {
+  for (const std::size_t size : {std::size_t{1}, std::size_t{100}, kMaxTail}) {
+    const Bytes content(size, std::byte{5});
+    Bytes value;
+    encode_tail(content, value);
+    EXPECT_TRUE(is_tail(value));
+    EXPECT_EQ(value.size(), 1 + size);
+    const auto back = decode_tail(value);
+    ASSERT_TRUE(back.ok());
+    EXPECT_TRUE(std::ranges::equal(*back, content));
+    EXPECT_TRUE(decode_extent(value).fails_with(Errc::corrupt)) << "it is not taken for blocks";
+    EXPECT_TRUE(extent_length(value).fails_with(Errc::corrupt));
+  }
+}
+
+TEST(Tail, RefusesImpossibleValues) {
+  EXPECT_TRUE(decode_tail(Bytes{}).fails_with(Errc::corrupt));
+  EXPECT_TRUE(decode_tail(Bytes{std::byte{2}}).fails_with(Errc::corrupt)) << "no bytes";
+  for (const unsigned flags : {0U, 1U, 3U, 4U, 6U})
+    EXPECT_TRUE(decode_tail(Bytes{static_cast<std::byte>(flags), std::byte{9}}).fails_with(Errc::corrupt)) << flags;
+  Bytes too_long(2 + kMaxTail, std::byte{2});
+  EXPECT_TRUE(decode_tail(too_long).fails_with(Errc::corrupt));
+  too_long.pop_back();
+  EXPECT_TRUE(decode_tail(too_long).ok());
+}
+
 TEST(Dirent, ComesBackOrIsRefused) {
   const std::string longest(kMaxName, 'x');
   for (const std::string_view name : {std::string_view("a"), std::string_view("..."), std::string_view(longest)}) {

@@ -35,6 +35,7 @@ struct Describe {
   std::string operator()(const ClearRange& r) const {
     return fmt::format("clear {} {} {} {}", r.ino, r.from, r.to, r.unwritten);
   }
+  std::string operator()(const SetTail& r) const { return fmt::format("tail {} {} {}", r.ino, r.block, r.bytes.size()); }
 };
 
 Result<std::vector<std::string>> describe(std::span<const std::byte> bytes) {
@@ -65,7 +66,9 @@ std::vector<Record> samples() {
           MapBlocks{Ino{7}, 0, BlockAddr{9}, 0, 0, false, {4}},
           ClearRange{Ino{7}, 0, ~0ULL, false},
           ClearRange{Ino{7}, 10, 20, true},
-          ClearRange{Ino{7}, 10, 10, false}};
+          ClearRange{Ino{7}, 10, 10, false},
+          SetTail{Ino{7}, kMaxFileBlocks - 1, std::span(value).first(kMaxLoggedTail)},
+          SetTail{Ino{7}, 0, std::span(value).first(1)}};
 }
 
 TEST(Record, AllKindsComeBackInOrder) {
@@ -99,6 +102,7 @@ TEST(Record, TruncatedBytesAreRefused) {
 
 TEST(Record, ImpossibleValuesAreRefused) {
   const std::string too_long(kMaxSymlink + 1, 't');
+  const Bytes too_much(kMaxLoggedTail + 1);
   const std::vector<Record> bad{FreeInode{Ino{0}},
                                 SetDirent{Ino{1}, 3, {Ino{2}, 8, "a/b"}},
                                 SetDirent{Ino{1}, 3, {Ino{2}, 9, "a"}},
@@ -113,7 +117,10 @@ TEST(Record, ImpossibleValuesAreRefused) {
                                 MapBlocks{Ino{1}, 0, BlockAddr{9}, 0, 0, false,
                                           std::vector<std::uint32_t>(kMaxExtentBlocks + 1)},
                                 ClearRange{Ino{1}, 5, 4, false},
-                                ClearRange{Ino{1}, 0, kMaxFileBlocks + 1, true}};
+                                ClearRange{Ino{1}, 0, kMaxFileBlocks + 1, true},
+                                SetTail{Ino{1}, 0, {}},
+                                SetTail{Ino{1}, 0, std::span(too_much)},
+                                SetTail{Ino{1}, kMaxFileBlocks, std::span(too_much).first(1)}};
   for (std::size_t i = 0; i < bad.size(); ++i) {
     Bytes bytes;
     encode_record(bad[i], bytes);

@@ -50,6 +50,32 @@ TEST(Superblock, TheScrubMarkNeedsItsBit) {
   EXPECT_EQ(back->scrub, ScrubMark{}) << "nonsense means from the beginning";
 }
 
+TEST(Superblock, LimitsOfTailsNeedTheirBit) {
+  Superblock super = sample_superblock();
+  super.tails = {kMaxTail, kMaxLoggedTail};
+  Block without, block;
+  encode_superblock(super, without);
+  EXPECT_EQ(decode_superblock(without)->tails, TailLimits{});
+  EXPECT_TRUE(std::all_of(without.begin() + 1152, without.end(), [](std::byte b) { return b == std::byte{0}; }));
+  super.features.incompat |= kIncompatTails;
+  EXPECT_EQ(*round_trip(super), super);
+  encode_superblock(super, block);
+  EXPECT_EQ(Reader(std::span(block).subspan(1152)).u64(), 1024U);
+  EXPECT_EQ(Reader(std::span(block).subspan(1160)).u64(), 4096U);
+  super.tails.kept = kMaxTail + 1;
+  EXPECT_TRUE(round_trip(super).fails_with(Errc::corrupt));
+  super.tails = {kMaxTail, kMaxLoggedTail + 1};
+  EXPECT_TRUE(round_trip(super).fails_with(Errc::corrupt));
+}
+
+TEST(Superblock, OnlyACheckReadsTailsYet) {
+  Superblock super = sample_superblock();
+  super.features.incompat = kIncompatTails;
+  EXPECT_TRUE(check_features(super, Intent::check).ok());
+  EXPECT_TRUE(check_features(super, Intent::read).fails_with(Errc::unknown_feature));
+  EXPECT_TRUE(check_features(super, Intent::write).fails_with(Errc::unknown_feature));
+}
+
 TEST(Superblock, WritingCostsNeedTheirBitAndAreKeptRoughly) {
   Superblock super = sample_superblock();
   super.costs = as_kept({1'000'000, 7, 0, 4'000'000'000, 250'000, 1});

@@ -78,9 +78,19 @@ void check_dead(const DeadPiece& piece) {
   require(back == piece.runs, "a list of dead blocks that comes back differently");
 }
 
+void check_tail(Input value) {
+  const auto tail = decode_tail(value);
+  if (!tail.ok()) return;
+  Bytes again;
+  encode_tail(*tail, again);
+  require(std::ranges::equal(again, value), "a tail that comes back differently");
+  require(!decode_extent(value).ok(), "a tail that is an extent, too");
+}
+
 void check_item(ItemKind kind, Input value) {
   switch (kind) {
     case ItemKind::extent:
+      check_tail(value);
       round_trip<Extent>(value, decode_extent, encode_extent, "an extent that comes back differently");
       require(decode_extent(value).ok() == extent_length(value).ok(), "two decoders of extents that disagree");
       break;
@@ -261,7 +271,8 @@ Seeds record_seeds() {
                           DeleteXattr{Ino{5}, "user.x"},
                           SetSymlink{Ino{5}, "target"},
                           MapBlocks{Ino{5}, 10, BlockAddr{500}, 1, 2, false, {1, 2, 3}},
-                          ClearRange{Ino{5}, 3, 9, true}};
+                          ClearRange{Ino{5}, 3, 9, true},
+                          SetTail{Ino{5}, 3, value}};
   for (const Record& record : kinds) {
     Bytes one;
     encode_record(record, one);
@@ -304,6 +315,7 @@ Seeds inode_item_seeds() {
   unwritten.unwritten = true;
   unwritten.length = 1000;
   encode_extent(unwritten, value), add(ItemKind::extent);
+  encode_tail(Bytes(20, std::byte{7}), value), add(ItemKind::extent);
   encode_dirent({Ino{5}, 8, "name"}, value), add(ItemKind::dirent);
   encode_cookies(std::vector<std::uint64_t>{3, 9}, value), add(ItemKind::name_hash);
   encode_xattrs(std::vector<Xattr>{{"user.a", {std::byte{1}}}, {"user.b", {}}}, value), add(ItemKind::xattr);

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "check/image_builder.h"
 #include "check/check.h"
 #include "checkpoint/superblocks.h"
 #include "format/image_mark.h"
@@ -66,6 +67,54 @@ std::set<BlockAddr> used_blocks(const io::MemDevice& device) {
     if (std::ranges::any_of(block, [](std::byte byte) { return byte != std::byte{}; })) used.insert(at);
   }
   return used;
+}
+
+constexpr std::string_view kContent = "what the owner of the file wrote";
+
+// Two files whose tails have the same content.
+check::test::ImageBuilder with_tails() {
+  check::test::ImageBuilder builder;
+  std::vector<Ino> files;
+  for (const char* name : {"a", "b"}) files.push_back(builder.add_file(kRootIno, name, 3));
+  for (const Ino ino : files) builder.attributes()[ino].size = 3 * kBlockSize + kContent.size();
+  builder.change_image = builder.change_super = [](format::Superblock& super) {
+    super.features.incompat |= format::kIncompatTails;
+    super.tails = {format::kMaxTail, 0};
+  };
+  builder.change_items = [files](check::test::Items& items) {
+    for (const Ino ino : files)
+      format::encode_tail(std::as_bytes(std::span(kContent)), items[{ino, format::ItemKind::extent, 3}]);
+  };
+  return builder;
+}
+
+TEST(ImageOfTails, is_whole_and_has_no_byte_of_them) {
+  check::test::ImageBuilder builder = with_tails();
+  const auto original = builder.build();
+  ASSERT_TRUE(holds(*original, kContent));
+  const Copied copy = copied(*original, {});
+  expect_whole(checked(*copy.device));
+  EXPECT_FALSE(holds(*copy.device, kContent));
+}
+
+TEST(ImageOfTails, leaves_out_damaged_nodes) {
+  check::test::ImageBuilder builder = with_tails();
+  const auto original = builder.build();
+  const std::uint64_t root = builder.super().inode_file.address.v * kBlockSize;
+  std::vector<std::byte> block(kBlockSize);
+  original->peek(root, block);
+  block[70] ^= std::byte{1};
+  original->poke(root, block);
+  const Copied copy = copied(*original, {});
+  EXPECT_EQ(copy.report.left_out, 1U);
+  EXPECT_FALSE(holds(*copy.device, kContent));
+}
+
+TEST(ImageOfTails, has_no_log) {
+  check::test::ImageBuilder builder = with_tails();
+  const auto original = builder.build();
+  io::MemDevice target(original->geometry().size_bytes.get());
+  EXPECT_TRUE(copy_metadata(*original, super_of(*original), target, {.has_log = true}).fails_with(Errc::invalid));
 }
 
 struct Case {

@@ -87,7 +87,8 @@ void cut_written(Cutter& cut) {
 
 void cut_extent(Cutter& cut) {
   const std::uint64_t flags = cut.fixed(1, Meaning::flags);
-  if (flags & 1) cut.varint();
+  if (flags & 2) cut.rest();
+  else if (flags & 1) cut.varint();
   else cut_written(cut);
 }
 

@@ -70,6 +70,12 @@ void add_extent(Json& json, const format::Extent& e) {
   for (const std::uint32_t crc : e.crcs) crcs.push_back(fmt::format("{:08x}", crc));
 }
 
+Status add_mapping(Json& json, std::span<const std::byte> value) {
+  if (format::is_tail(value)) json["tail"] = TRY(format::decode_tail(value)).size();
+  else add_extent(json, TRY(format::decode_extent(value)));
+  return {};
+}
+
 void add_entry(Json& json, const format::Dirent& entry) {
   json["inode"] = entry.ino.v;
   json["type"] = entry.type;
@@ -132,7 +138,7 @@ Status decode_of_snapshots(Json& json, const format::Key& key, std::span<const s
 Status decode(Json& json, const format::Key& key, std::span<const std::byte> value) {
   switch (key.kind) {
     case format::ItemKind::extent:
-      add_extent(json, TRY(format::decode_extent(value)));
+      TRY(add_mapping(json, value));
       break;
     case format::ItemKind::dirent:
       add_entry(json, TRY(format::decode_dirent(value)));
@@ -194,6 +200,9 @@ struct RecordJson {
   Json operator()(const format::ClearRange& r) const {
     return {{"record", "clear_range"}, {"inode", r.ino.v}, {"from", r.from}, {"to", r.to}, {"unwritten", r.unwritten}};
   }
+  Json operator()(const format::SetTail& r) const {
+    return {{"record", "set_tail"}, {"inode", r.ino.v}, {"block", r.block}, {"bytes", r.bytes.size()}};
+  }
   static Json of_inode(const char* name, Ino ino) { return {{"record", name}, {"inode", ino.v}}; }
 };
 
@@ -224,7 +233,7 @@ Result<Json> dump_inode(ImageReader& image, Ino ino, const EachPart& each) {
     switch (cursor.key().kind) {
       case format::ItemKind::extent: {
         Json extent{{"first", cursor.key().offset}};
-        add_extent(extent, TRY(format::decode_extent(value)));
+        TRY(add_mapping(extent, value));
         extent.erase("crcs");
         extents.push_back(extent);
         break;

@@ -97,7 +97,10 @@ Result<Made> make(const ViewedPlace& place, const ImageArguments& arguments, New
       return Error(Errc::invalid, fmt::format("{}: is such an image already; copy the file", place.device));
     const bool is_unclean = !place.is_mounted() && !reader.super().clean;
     if (is_unclean && arguments.hashes_names) return copy_replayed(reader, arguments, target, steps);
-    Made made{TRY(copy(reader.device(), reader.super(), arguments, target, is_unclean, steps)), is_unclean, ""};
+    const bool has_tails = reader.super().features.incompat & format::kIncompatTails;
+    const bool has_log = is_unclean && !has_tails;
+    Made made{TRY(copy(reader.device(), reader.super(), arguments, target, has_log, steps)), has_log, ""};
+    if (is_unclean && !has_log) made.note = "The log may hold content of files and is not in it: the image is as of the last checkpoint.";
     const bool is_whole = made.report.damaged + made.report.unreadable == 0;
     if (!place.is_mounted() || is_whole || TRY(place.open()).super().serial == reader.super().serial) return made;
   }
@@ -115,7 +118,8 @@ std::string text_of(const Made& made, const ImageArguments& arguments, std::uint
   if (made.has_log) text += fmt::format("The log is in it: {}{}\n", counted(report.log_blocks, "block"), end);
   if (!made.note.empty()) text += made.note + "\n";
   if (report.damaged) text += fmt::format("Damaged: {}; what is below them is not there\n", counted(report.damaged, "block"));
-  if (report.left_out) text += fmt::format("Left out because they may hold names: {}\n", counted(report.left_out, "damaged block"));
+  if (report.left_out)
+    text += fmt::format("Left out because they may hold names or content: {}\n", counted(report.left_out, "damaged block"));
   if (report.unreadable) text += fmt::format("Not there because the device does not give them: {}\n", counted(report.unreadable, "block"));
   return text + "Most of the file is holes: pack it with tar -S, or with zstd.\n";
 }
