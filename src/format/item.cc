@@ -100,6 +100,12 @@ Result<std::span<const std::byte>> decode_tail(std::span<const std::byte> value)
   return value.subspan(1);
 }
 
+Result<std::uint64_t> owned_blocks(std::span<const std::byte> value) {
+  if (!is_tail(value)) return extent_length(value);
+  TRY(decode_tail(value));
+  return std::uint64_t{0};
+}
+
 void encode_dirent(const Dirent& entry, Bytes& out) {
   append8(out, entry.type);
   append_varint(out, entry.ino.v);

@@ -64,6 +64,9 @@ bool is_tail(std::span<const std::byte> value);
 void encode_tail(std::span<const std::byte> bytes, Bytes& out);
 Result<std::span<const std::byte>> decode_tail(std::span<const std::byte> value);  // points into `value`
 
+// Blocks that the file owns by an item of this kind: the length of an extent, none of a tail. The same checks as decoding.
+Result<std::uint64_t> owned_blocks(std::span<const std::byte> value);
+
 // --- directories --------------------------------------------------------------------------------------------------
 struct Dirent {
   Ino ino;

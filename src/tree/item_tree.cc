@@ -158,7 +158,7 @@ Result<std::uint64_t> sum_leaf(const Node& leaf, const Key& from, const Key& to)
   const auto items = leaf.items();
   for (auto item = std::ranges::lower_bound(items, from, {}, &ItemRef::key); item != items.end() && item->key < to;
        ++item)
-    if (item->key.kind == ItemKind::extent) sum += TRY(format::extent_length(item->value));
+    if (item->key.kind == ItemKind::extent) sum += TRY(format::owned_blocks(item->value));
   return sum;
 }
 
@@ -187,7 +187,7 @@ Result<std::uint64_t> overhang(NodeSource& source, const TreeRoot& root, Ino ino
   if (!cursor.valid()) return std::uint64_t{0};
   const Key key = cursor.key();
   if (key.ino != ino || key.kind != ItemKind::extent || key.offset >= at) return std::uint64_t{0};
-  const std::uint64_t end = key.offset + TRY(format::extent_length(cursor.value()));
+  const std::uint64_t end = key.offset + TRY(format::owned_blocks(cursor.value()));
   return end > at ? end - at : 0;
 }
 

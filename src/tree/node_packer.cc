@@ -144,7 +144,7 @@ Result<ChildRef> NodePacker::write_leaf(std::size_t target) {
   for (const std::size_t cut = items_.cut(target); n < cut; ++n) {
     const auto& item = items_[n];
     if (!builder.add(item.key, item.value.span())) break;
-    if (item.key.kind == ItemKind::extent) blocks += TRY(format::extent_length(item.value.span()));
+    if (item.key.kind == ItemKind::extent) blocks += TRY(format::owned_blocks(item.value.span()));
   }
   if (n == 0) return Error(Errc::invalid, "an item that is too big for a leaf");
   const BlockAddr address = TRY(sink_.allocate());

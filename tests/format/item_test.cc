@@ -118,6 +118,7 @@ TEST(Tail, ComesBack) {
     EXPECT_TRUE(std::ranges::equal(*back, content));
     EXPECT_TRUE(decode_extent(value).fails_with(Errc::corrupt)) << "it is not taken for blocks";
     EXPECT_TRUE(extent_length(value).fails_with(Errc::corrupt));
+    EXPECT_EQ(*owned_blocks(value), 0U);
   }
 }
 

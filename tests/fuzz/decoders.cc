@@ -93,6 +93,7 @@ void check_item(ItemKind kind, Input value) {
       check_tail(value);
       round_trip<Extent>(value, decode_extent, encode_extent, "an extent that comes back differently");
       require(decode_extent(value).ok() == extent_length(value).ok(), "two decoders of extents that disagree");
+      require((decode_extent(value).ok() || decode_tail(value).ok()) == owned_blocks(value).ok(), "blocks of what does not decode");
       break;
     case ItemKind::dirent:
       if (const auto entry = decode_dirent(value); entry.ok()) {

@@ -186,6 +186,31 @@ TEST_F(ItemTreeTest, OneExtentCanReachOverBothEnds) {
   EXPECT_EQ(count(30, 20), 0U);
 }
 
+TEST_F(ItemTreeTest, ATailIsNoBlock) {
+  Bytes tail;
+  format::encode_tail(Bytes(100), tail);
+  TreeFixture files;
+  Edits edits;
+  for (std::uint64_t ino = 5; ino < 500; ++ino) {
+    edits.points[{Ino{ino}, ItemKind::extent, 0}] = extent_value(10);
+    edits.points[{Ino{ino}, ItemKind::extent, 10}] = tail;
+  }
+  files.merge(edits);
+  EXPECT_EQ(files.root.ref.blocks, 495U * 10);
+  const auto count = [&](std::uint64_t from, std::uint64_t to) {
+    return count_blocks(files.source, files.root, Ino{77}, from, to).value();
+  };
+  EXPECT_EQ(count(0, format::kMaxFileBlocks), 10U);
+  EXPECT_EQ(count(9, 11), 1U);
+  EXPECT_EQ(count(10, 11), 0U);
+  EXPECT_EQ(count(11, 20), 0U);
+  Edits truncated;
+  truncated.points[{Ino{77}, ItemKind::extent, 0}] = std::nullopt;
+  files.merge(truncated);
+  EXPECT_EQ(count(0, format::kMaxFileBlocks), 0U) << "the tail alone";
+  EXPECT_EQ(files.root.ref.blocks, 494U * 10);
+}
+
 TEST_F(ItemTreeTest, WaitingForNodesChangesNothing) {
   for (int i = 0; i < 300; ++i) {
     flaky.forget();

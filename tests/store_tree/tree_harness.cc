@@ -36,7 +36,7 @@ std::uint64_t model_blocks(const Model& model, Ino ino, std::uint64_t from, std:
   for (auto at = model.lower_bound({ino, ItemKind::extent, 0}); at != model.end(); ++at) {
     if (at->first.ino != ino || at->first.kind != ItemKind::extent) break;
     const std::uint64_t begin = std::max(at->first.offset, from);
-    const std::uint64_t end = std::min(at->first.offset + format::extent_length(at->second).value(), to);
+    const std::uint64_t end = std::min(at->first.offset + format::owned_blocks(at->second).value(), to);
     if (begin < end) sum += end - begin;
   }
   return sum;
@@ -134,7 +134,7 @@ void inspect_node(NodeSource& source, const format::ChildRef& ref, unsigned leve
     for (const auto& item : (*node)->items()) {
       ASSERT_TRUE(item.key >= lower && item.key < bound);
       facts.items[item.key] = Bytes(item.value.begin(), item.value.end());
-      if (item.key.kind == ItemKind::extent) blocks += format::extent_length(item.value).value();
+      if (item.key.kind == ItemKind::extent) blocks += format::owned_blocks(item.value).value();
     }
     facts.blocks += blocks;
   } else {
