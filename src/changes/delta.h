@@ -33,6 +33,7 @@ struct PendingBlock : log::PayloadBlock {
   InodeDelta* owner = nullptr;
   std::uint64_t block = 0;
   std::uint8_t group = 0;
+  bool needs_block = false;  // it is never sealed as a tail: the file owns a block there, or is to own one
 };
 using PendingPtr = boost::intrusive_ptr<PendingBlock>;
 
@@ -61,10 +62,13 @@ struct DirectoryDelta {
   void forget_name(std::string_view name, std::uint64_t cookie);
 };
 
+using TailBytes = std::shared_ptr<const format::Bytes>;  // with which a tail begins; zeros follow
+
 struct FileDelta {
   tree::BlockMap blocks;   // these come before…
   tree::RangeMap cleared;  // …these, and both before older layers
   std::vector<tree::ClearedRange> unsealed_cleared;
+  std::map<std::uint64_t, TailBytes> tails;  // of the blocks whose place is none (tree::BlockPlace::is_tail)
 };
 
 using XattrChanges = std::map<std::string, std::optional<format::Bytes>, std::less<>>;
@@ -134,6 +138,7 @@ class Delta {
     records_.fetch_add(records, std::memory_order_relaxed);
     bytes_.fetch_add(bytes, std::memory_order_relaxed);
   }
+  void uncount_bytes(std::uint64_t bytes) { bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
   std::uint64_t records() const { return records_.load(std::memory_order_relaxed); }
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
@@ -164,7 +169,7 @@ class Delta {
     freed.fetch_add(blocks, std::memory_order_relaxed);
   }
   std::atomic<std::int64_t> inode_change{0};
-  std::atomic<std::uint64_t> blob_bytes{0};        // of symlinks and extended attributes, whatever they replace
+  std::atomic<std::uint64_t> blob_bytes{0};        // of symlinks, extended attributes and tails, whatever they replace
 
  private:
   const std::uint64_t generation_;

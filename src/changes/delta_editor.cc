@@ -160,9 +160,12 @@ Status DeltaEditor::edit_extents(Items old_items, std::uint64_t last, tree::Item
   const std::uint64_t limit = last == kNoLimit ? kNoLimit : last + 1;  // no file has a block there
   std::vector<PlacedExtent> old_extents;
   old_extents.reserve(old_items.size());
-  for (const ItemRef& item : old_items)
-    old_extents.emplace_back(item.key.offset, TRY(format::decode_extent(item.value)));
   INVARIANT(now_.inode->file != nullptr && now_.block_at < limit);
+  Tails tails;
+  for (const ItemRef& item : old_items) {
+    if (!format::is_tail(item.value)) old_extents.emplace_back(item.key.offset, TRY(format::decode_extent(item.value)));
+    else if (!is_changed(*now_.inode->file, item.key.offset)) tails[item.key.offset] = TRY(format::decode_tail(item.value));
+  }
   const ExtentMerge merge = merge_extents(old_extents, *now_.inode->file, now_.block_at, limit);
   for (const PlacedExtent& part : merge.replaced) {
     now_.block_change -= static_cast<std::int64_t>(part.second.length);
@@ -171,15 +174,34 @@ Status DeltaEditor::edit_extents(Items old_items, std::uint64_t last, tree::Item
   now_.block_change += static_cast<std::int64_t>(merge.added + merge.added_unwritten);
   totals_.data_blocks += static_cast<std::int64_t>(merge.added);
   totals_.reserved_blocks += static_cast<std::int64_t>(merge.added_unwritten);
+  for (const auto& [block, bytes] : merge.tails) {
+    INVARIANT(now_.inode->has_attributes && block + 1 == blocks_for(now_.inode->attributes.size));  // or the tree would be wrong
+    tails[block] = *bytes;
+  }
+  TRY(put_extents(merge, tails, out));
+  now_.block_at = limit;
+  now_.extents_done = limit == kNoLimit;
+  return {};
+}
+
+Status DeltaEditor::put_extents(const ExtentMerge& merge, const Tails& tails, tree::ItemSink& out) {
   format::Bytes value;
+  auto tail = tails.begin();
+  const auto put_tails = [&](std::uint64_t before) -> Status {
+    for (; tail != tails.end() && tail->first < before; ++tail) {
+      value.clear();
+      format::encode_tail(tail->second, value);
+      TRY(out.put(Key{now_.inode->ino, ItemKind::extent, tail->first}, value));
+    }
+    return {};
+  };
   for (const auto& [first, extent] : merge.extents) {
+    TRY(put_tails(first));
     value.clear();
     format::encode_extent(extent, value);
     TRY(out.put(Key{now_.inode->ino, ItemKind::extent, first}, value));
   }
-  now_.block_at = limit;
-  now_.extents_done = limit == kNoLimit;
-  return {};
+  return put_tails(kNoLimit);
 }
 
 Status DeltaEditor::edit_entries(Items old_items, std::uint64_t last, tree::ItemSink& out) {
@@ -282,7 +304,7 @@ Status DeltaEditor::edit_attributes(Items old_items, tree::ItemSink& out) {
 
 Status DeltaEditor::release_item(const ItemRef& item) {
   if (item.key.kind == ItemKind::attributes) --totals_.inodes;
-  if (item.key.kind != ItemKind::extent) return {};
+  if (item.key.kind != ItemKind::extent || format::is_tail(item.value)) return {};
   return release(TRY(format::decode_extent(item.value)));
 }
 

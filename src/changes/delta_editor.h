@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -50,6 +51,7 @@ class DeltaEditor : public tree::ItemEditor {
     const AddedEntry* entry = nullptr;  // null: removed
   };
   using Items = std::span<const format::ItemRef>;
+  using Tails = std::map<std::uint64_t, std::span<const std::byte>>;  // by file block
 
   void enter_inode();
   std::optional<format::Key> inode_key() const;
@@ -57,6 +59,7 @@ class DeltaEditor : public tree::ItemEditor {
   Status edit_group(const format::Key& key, Items old_items, std::uint64_t last, tree::ItemSink& out);
   Status edit_orphans(Items old_items, std::uint64_t last, tree::ItemSink& out);
   Status edit_extents(Items old_items, std::uint64_t last, tree::ItemSink& out);
+  Status put_extents(const ExtentMerge& merge, const Tails& tails, tree::ItemSink& out);
   Status edit_entries(Items old_items, std::uint64_t last, tree::ItemSink& out);
   Status edit_hashes(Items old_items, std::uint64_t last, tree::ItemSink& out);
   Status edit_blob(format::ItemKind kind, Items old_items, std::uint64_t last, tree::ItemSink& out);

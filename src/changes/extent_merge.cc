@@ -40,6 +40,10 @@ void keep_rest_of_old(const PlacedExtent& old, const FileDelta& delta, ExtentMer
 
 void add_written(const FileDelta& delta, std::uint64_t from, std::uint64_t to, ExtentMerge& merge) {
   for (auto entry = delta.blocks.lower_bound(from); entry.valid() && entry->block < to; entry.next()) {
+    if (entry->place.is_tail()) {
+      merge.tails.emplace_back(entry->block, delta.tails.at(entry->block));
+      continue;
+    }
     Extent extent;
     INVARIANT(!entry->place.is_pending());
     extent.address = entry->place.address();
@@ -111,6 +115,8 @@ PlacedExtent part_of(const PlacedExtent& whole, std::uint64_t from, std::uint64_
   }
   return {from, std::move(part)};
 }
+
+bool is_changed(const FileDelta& delta, std::uint64_t block) { return delta.blocks.find(block) || delta.cleared.find(block); }
 
 std::optional<std::uint64_t> next_change(const FileDelta& delta, std::uint64_t block) {
   auto change = change_after(delta, block);

@@ -16,6 +16,7 @@ PlacedExtent part_of(const PlacedExtent& whole, std::uint64_t from, std::uint64_
 struct ExtentMerge {
   std::vector<PlacedExtent> extents;   // in order, disjoint, neighbours joined
   std::vector<PlacedExtent> replaced;  // pieces of old extents that are gone
+  std::vector<std::pair<std::uint64_t, TailBytes>> tails;  // put by the delta, in order
   std::uint64_t added = 0;             // file blocks put by the delta, written
   std::uint64_t added_unwritten = 0;
 };
@@ -25,6 +26,8 @@ struct ExtentMerge {
 ExtentMerge merge_extents(const std::vector<PlacedExtent>& old_extents, const FileDelta& delta, std::uint64_t from,
                           std::uint64_t to);
 
+// Does the delta say what is at this block?
+bool is_changed(const FileDelta& delta, std::uint64_t block);
 // The first file block >= block that the delta changes.
 std::optional<std::uint64_t> next_change(const FileDelta& delta, std::uint64_t block);
 

@@ -3,6 +3,7 @@
 #include "snapshots/places.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include <fmt/format.h>
@@ -70,7 +71,10 @@ void fill_from(const InodeDelta& delta, std::uint64_t first, std::span<MappedBlo
     mapped.crc = at->crc;
     mapped.clock = at->clock;
     mapped.estimate = at->place.estimate();
-    if (at->place.is_pending()) {
+    if (at->place.is_tail()) {
+      mapped.kind = MappedBlock::Kind::tail;
+      mapped.tail = delta.file->tails.at(at->block);
+    } else if (at->place.is_pending()) {
       mapped.kind = MappedBlock::Kind::pending;
       mapped.pending = at->place.pending_block();
     } else {
@@ -95,6 +99,12 @@ bool any_unknown(std::span<const MappedBlock> blocks) {
 }
 
 }  // namespace
+
+void copy_tail(const format::Bytes& tail, std::size_t from, std::span<std::byte> out) {
+  const std::size_t there = from < tail.size() ? std::min(out.size(), tail.size() - from) : 0;
+  if (there) std::memcpy(out.data(), tail.data() + from, there);
+  if (there < out.size()) std::memset(out.data() + there, 0, out.size() - there);
+}
 
 Result<format::Extent> decode_placed(std::span<const std::byte> value, const segments::SegmentGeometry& segments) {
   format::Extent extent = TRY(format::decode_extent(value));
@@ -135,6 +145,15 @@ Status resolve_in_tree(Ino ino, const tree::TreeView& view, tree::NodeSource& so
   return view.kept ? find_places(view, source, known, out) : Status();
 }
 
+static Status resolve_tail(std::uint64_t block, std::span<const std::byte> value, std::uint64_t first, std::span<MappedBlock> out) {
+  const auto bytes = TRY(format::decode_tail(value));
+  if (block < first || out[block - first].kind != MappedBlock::Kind::unknown) return {};
+  MappedBlock& mapped = out[block - first];
+  mapped.kind = MappedBlock::Kind::tail;
+  mapped.tail = std::make_shared<const format::Bytes>(bytes.begin(), bytes.end());
+  return {};
+}
+
 Status resolve_at(tree::Cursor& cursor, const segments::SegmentGeometry& segments, Ino ino, std::uint64_t first,
                   std::span<MappedBlock> out) {
   const std::uint64_t end = first + out.size();
@@ -142,6 +161,11 @@ Status resolve_at(tree::Cursor& cursor, const segments::SegmentGeometry& segment
     const Key& key = cursor.key();
     if (key < Key{ino, ItemKind::extent, 0}) continue;
     if (key.ino != ino || key.kind != ItemKind::extent || key.offset >= end) break;
+    if (format::is_tail(cursor.value())) {
+      TRY(resolve_tail(key.offset, cursor.value(), first, out));
+      if (key.offset + 1 == end) break;  // the next item may be in another leaf
+      continue;
+    }
     const format::Extent extent = TRY(decode_placed(cursor.value(), segments));
     const std::uint64_t from = std::max(first, key.offset);
     const std::uint64_t to = std::min(end, key.offset + extent.length);
@@ -158,7 +182,7 @@ Status resolve_at(tree::Cursor& cursor, const segments::SegmentGeometry& segment
       mapped.clock = extent.clock;
       mapped.estimate = extent.estimate;
     }
-    if (to == end) break;  // the next item may be in another leaf
+    if (to == end) break;  // likewise
   }
   return {};
 }
@@ -207,6 +231,7 @@ Status count_owned_on(const Inode& inode, const tree::TreeView& view, tree::Node
         so_far.owned += TRY(tree::count_blocks(source, view.inode_file, inode.ino, at, next));
         break;
       case MappedBlock::Kind::hole:
+      case MappedBlock::Kind::tail:
         break;
       default:
         so_far.owned += next - at;

@@ -28,16 +28,20 @@ std::uint64_t block_count(const Inode& inode, const tree::TreeView& view) REQUIR
 
 // --- file blocks ---
 struct MappedBlock {
-  enum class Kind : std::uint8_t { unknown, hole, unwritten, pending, device };
+  enum class Kind : std::uint8_t { unknown, hole, unwritten, pending, device, tail };
   Kind kind = Kind::unknown;
   std::uint8_t estimate = 0;
   BlockAddr address;  // device
   std::uint32_t crc = 0;
   std::uint32_t clock = 0;
   PendingBlock* pending = nullptr;
+  TailBytes tail;
 
-  bool has_data() const { return kind == Kind::pending || kind == Kind::device; }
+  bool has_data() const { return is_block() || kind == Kind::tail; }
+  bool is_block() const { return kind == Kind::pending || kind == Kind::device; }  // that the file owns, unlike a tail
 };
+// Bytes of a tail from `from` on.
+void copy_tail(const format::Bytes& tail, std::size_t from, std::span<std::byte> out);
 // decode_extent() for what will be used: its address says which segment is looked at or changed, so one that is outside them
 // is corrupt.
 Result<format::Extent> decode_placed(std::span<const std::byte> value, const segments::SegmentGeometry& segments);

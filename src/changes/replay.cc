@@ -81,7 +81,10 @@ void Replay::occupy(BlockAddr address) {
   parts_.segments.occupy(parts_.segments.geometry().segment_of(address));
 }
 
-void Replay::drop(const tree::BlockEntry& entry) { parts_.segments.sub_live(entry.place.address(), 1); }
+void Replay::drop(FileDelta& file, const tree::BlockEntry& entry) {
+  if (entry.place.is_tail()) file.tails.erase(entry.block);
+  else parts_.segments.sub_live(entry.place.address(), 1);
+}
 
 Status Replay::on(const format::SetAttributes& r) {
   InodeDelta& delta = inode(r.ino);
@@ -92,7 +95,7 @@ Status Replay::on(const format::SetAttributes& r) {
 
 Status Replay::on(const format::FreeInode& r) {
   InodeDelta& delta = inode(r.ino);
-  if (delta.file) delta.file->blocks.erase_range(0, ~0ULL, [this](const tree::BlockEntry& entry) { drop(entry); });
+  if (delta.file) delta.file->blocks.erase_range(0, ~0ULL, [&](const tree::BlockEntry& entry) { drop(*delta.file, entry); });
   delta.file.reset();
   delta.directory.reset();
   delta.xattrs.clear();
@@ -145,7 +148,7 @@ Status Replay::on(const format::MapBlocks& r) {
   for (std::size_t i = 0; i < r.crcs.size(); ++i) {
     const std::size_t before = delta.file_delta().blocks.size();
     tree::BlockEntry& entry = delta.file_delta().blocks.insert(r.first + i);
-    if (delta.file->blocks.size() == before) drop(entry);
+    if (delta.file->blocks.size() == before) drop(*delta.file, entry);
     entry.place = tree::BlockPlace::at(r.address + i);
     entry.place.set_estimate(r.estimate);
     entry.place.set_moved(r.moved);
@@ -160,14 +163,22 @@ Status Replay::on(const format::MapBlocks& r) {
 
 Status Replay::on(const format::ClearRange& r) {
   FileDelta& file = inode(r.ino).file_delta();
-  file.blocks.erase_range(r.from, r.to, [this](const tree::BlockEntry& entry) { drop(entry); });
+  file.blocks.erase_range(r.from, r.to, [&](const tree::BlockEntry& entry) { drop(file, entry); });
   file.cleared.set(r.from, r.to, r.unwritten ? tree::Cleared::unwritten : tree::Cleared::hole);
   return {};
 }
 
-// No mount of this version writes tails, and none begins where the superblock tells of them.
 Status Replay::on(const format::SetTail& r) {
-  return Error(Errc::corrupt, fmt::format("the log has a tail of inode {}, of which the superblock does not tell", r.ino));
+  if (!parts_.trees.own_view().has_tails)
+    return Error(Errc::corrupt, fmt::format("the log has a tail of inode {}, of which the superblock does not tell", r.ino));
+  FileDelta& file = inode(r.ino).file_delta();
+  const std::size_t before = file.blocks.size();
+  tree::BlockEntry& entry = file.blocks.insert(r.block);
+  if (file.blocks.size() == before) drop(file, entry);
+  entry.place = tree::BlockPlace::tail();
+  file.tails.insert_or_assign(r.block, std::make_shared<const format::Bytes>(r.bytes.begin(), r.bytes.end()));
+  delta_.count(1, r.bytes.size());
+  return {};
 }
 
 }  // namespace varve::changes

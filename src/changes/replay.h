@@ -41,7 +41,7 @@ class Replay {
   Status count(InodeDelta& delta, tree::NodeSource& source);
   void occupy(BlockAddr address);
   Status apply_record(const format::Record& record);
-  void drop(const tree::BlockEntry& entry);
+  void drop(FileDelta& file, const tree::BlockEntry& entry);
 
   Status on(const format::SetAttributes& r);
   Status on(const format::FreeInode& r);

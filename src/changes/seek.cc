@@ -13,6 +13,16 @@ constexpr std::uint64_t kWindow = 256;   // blocks looked at together
 constexpr unsigned kStepsAtOnce = 256;     // windows and leaves in one attempt: about a millisecond
 constexpr unsigned kLeavesAhead = 16;
 constexpr std::uint64_t kNowhere = std::numeric_limits<std::uint64_t>::max();
+
+// What has data at a place matters here, and not where it stands: a tail counts as an extent of one block.
+Result<format::Extent> extent_or_tail(std::span<const std::byte> value) {
+  if (!format::is_tail(value)) return format::decode_extent(value);
+  TRY(format::decode_tail(value));
+  format::Extent extent;
+  extent.length = 1;
+  return extent;
+}
+
 }  // namespace
 
 BlockSeek::BlockSeek(const Inode& inode, const tree::TreeView& view, tree::NodeSource& source)
@@ -69,7 +79,7 @@ Status BlockSeek::next_candidate(std::uint64_t& at, std::uint64_t end) {
     const Key& key = cursor_.key();
     if (key < Key{ino_, ItemKind::extent, 0}) continue;
     if (key.ino != ino_ || key.kind != ItemKind::extent || key.offset >= end) break;
-    const format::Extent extent = TRY(format::decode_extent(cursor_.value()));
+    const format::Extent extent = TRY(extent_or_tail(cursor_.value()));
     const std::uint64_t stop = key.offset + extent.length;
     if (stop <= at) continue;
     at = extent.unwritten ? std::min(stop, end) : std::max(at, key.offset);

@@ -13,7 +13,7 @@ namespace {
 // Worst-case memory of one change in a delta, for the trigger of checkpoints.
 // An inode's: its delta and the Inode that is kept with it; an entry's: three nodes of containers, two of them hashed.
 constexpr std::uint64_t kBlockBytes = 36, kInodeBytes = sizeof(InodeDelta) + sizeof(Inode) + 80, kEntryBytes = 220,
-                        kOtherBytes = 64;
+                        kOtherBytes = 64, kTailBytes = 112;
 // Worst-case bytes of items, with what is cut off a neighbour: key, length, and for an extent 12 bytes and a CRC.
 constexpr std::uint64_t kItemBytes = 20, kInodeItemBytes = 120, kPieceBytes = format::kMaxItemValue;
 
@@ -104,12 +104,53 @@ void Staging::set_attributes(Inode& inode, Unsealed::Kind kind) noexcept {
 }
 
 // Content that a delta held is not wanted any more.
-void Staging::drop_place(const tree::BlockPlace& place) {
-  if (!place.is_pending()) {
-    segments_.sub_live(place.address(), 1);
-    return;
+void Staging::drop_entry(FileDelta& file, const tree::BlockEntry& entry) {
+  if (entry.place.is_pending()) return unsealed_.drop_payload(*entry.place.pending_block());
+  if (!entry.place.is_tail()) return segments_.sub_live(entry.place.address(), 1);
+  const auto tail = file.tails.find(entry.block);
+  if (!INVARIANT(tail != file.tails.end())) return;
+  changes_.active().uncount_bytes(kTailBytes + tail->second->size());
+  changes_.active().blob_bytes.fetch_sub(tail->second->size(), std::memory_order_relaxed);
+  file.tails.erase(tail);
+}
+
+namespace {
+
+// What a file owns is never given up for a tail: fallocate may have promised it. What is not known counts as owned.
+bool may_be_tail(const MappedBlock& old) {
+  switch (old.kind) {
+    case MappedBlock::Kind::hole:
+    case MappedBlock::Kind::tail: return true;
+    case MappedBlock::Kind::pending: return !old.pending->needs_block;
+    default: return false;
   }
-  unsealed_.drop_payload(*place.pending_block());
+}
+
+}  // namespace
+
+std::size_t Staging::tail_bytes(const PendingBlock& block) const {
+  if (block.needs_block || !block.owner->has_attributes) return 0;
+  const std::uint64_t size = block.owner->attributes.size;
+  if (place_of_tail(size, tail_limits_) != TailPlace::kept || block.block != block_of(size)) return 0;
+  std::span<const std::byte> rest(block.data, kBlockSize);
+  const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
+  if (!std::ranges::all_of(rest.subspan(partial_bytes(size)), is_zero)) return 0;  // nobody expects that behind the end
+  rest = rest.first(partial_bytes(size));
+  while (rest.size() > 1 && is_zero(rest.back())) rest = rest.first(rest.size() - 1);
+  return rest.size();
+}
+
+void Staging::keep_tail(const PendingBlock& block, std::size_t bytes) {
+  InodeDelta& delta = *block.owner;
+  FileDelta& file = *delta.file;
+  tree::BlockEntry* const entry = file.blocks.find(block.block);
+  if (!INVARIANT(entry && entry->place.is_pending() && bytes > 0)) return;
+  entry->place = tree::BlockPlace::tail();
+  file.tails.insert_or_assign(block.block, std::make_shared<const format::Bytes>(block.data, block.data + bytes));
+  --delta.owned.change;  // what can be a tail was counted as new
+  changes_.active().data_change.fetch_sub(1, std::memory_order_relaxed);
+  changes_.active().blob_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  changes_.active().count(0, kTailBytes + bytes);
 }
 
 void Staging::put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) noexcept {
@@ -117,21 +158,23 @@ void Staging::put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
   FileDelta& file = delta.file_delta();
   inode.change_content();
   std::int64_t fresh = 0;
-  std::uint64_t places = 0, assumed = 0, uncertain = 0, kept = 0, loose = 0;
+  std::uint64_t places = 0, assumed = 0, uncertain = 0, kept = 0, loose = 0, tails = 0;
   for (StageBlock& staged : blocks) {
     const std::size_t before = file.blocks.size();
     tree::BlockEntry& entry = file.blocks.insert(staged.block);
     const bool was_here = file.blocks.size() == before;
+    const bool was_block = was_here && !entry.place.is_tail();
+    if (!may_be_tail(staged.old)) staged.data->needs_block = true;  // asked before what was there goes
     if (!was_here) places += places_of_block(file.blocks, staged.block);
     const bool of_tree = !was_here || entry.place.moved();  // what the cleaner has moved meanwhile, a snapshot has at its former place
     const bool is_kept = of_tree && may_be_kept(snapshots_, staged.old, staged.assume_owned);
     const bool for_good = is_kept && may_be_kept_for_good(snapshots_, staged.old, staged.assume_owned);
     kept += for_good;
     loose += is_kept && !for_good;
-    if (was_here) drop_place(entry.place);
+    if (was_here) drop_entry(file, entry);
     else if (!is_kept && staged.old.kind == MappedBlock::Kind::device) segments_.sub_live(staged.old.address, 1);
     const bool guessed = !was_here && staged.assume_owned && staged.old.kind == MappedBlock::Kind::unknown;
-    const bool owned = was_here || guessed || staged.old.has_data() || staged.old.kind == MappedBlock::Kind::unwritten;
+    const bool owned = was_block || guessed || staged.old.is_block() || staged.old.kind == MappedBlock::Kind::unwritten;
     fresh += !owned;
     uncertain += !owned && staged.old.kind == MappedBlock::Kind::unknown;
     assumed += guessed;
@@ -139,6 +182,7 @@ void Staging::put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
     INVARIANT(staged.block < format::kMaxFileBlocks);
     staged.data->owner = &delta;
     staged.data->block = staged.block;
+    if (tail_limits_.kept && !staged.data->needs_block && !was_here) tails += tail_limits_.kept;
     entry.place = tree::BlockPlace::pending(staged.data.get());
     entry.place.set_estimate(staged.estimate);
     entry.crc = staged.data->crc;
@@ -153,7 +197,7 @@ void Staging::put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
   changes_.active().kept.fetch_add(kept, std::memory_order_relaxed);
   if (loose) changes_.active().loose.fetch_add(loose, std::memory_order_relaxed);
   changes_.active().count(blocks.size(), blocks.size() * kBlockBytes);
-  changes_.active().burden(places, blocks.size() * kItemBytes + places * kItemBytes);
+  changes_.active().burden(places, blocks.size() * kItemBytes + places * kItemBytes + tails);
   unsealed_.add_payload(blocks);
 }
 
@@ -171,7 +215,7 @@ void Staging::clear(Inode& inode, std::uint64_t from, std::uint64_t to, tree::Cl
   INVARIANT(kind == tree::Cleared::hole ? owned_change <= 0 : owned_change >= 0);
   if (kind == tree::Cleared::hole) inode.change_cleared();
   // Inside the gate like this function: erase_range() calls it here.
-  file.blocks.erase_range(from, to, [&](const tree::BlockEntry& entry) NO_THREAD_SAFETY_ANALYSIS { drop_place(entry.place); });
+  file.blocks.erase_range(from, to, [&](const tree::BlockEntry& entry) NO_THREAD_SAFETY_ANALYSIS { drop_entry(file, entry); });
   file.cleared.set(from, to, kind);
   file.unsealed_cleared.push_back({from, to, kind});
   delta.owned.change += owned_change;
@@ -287,7 +331,8 @@ void Staging::free_inode(Inode& inode) noexcept {
   INVARIANT(inode.attributes.nlink == 0);
   if (delta.file) {
     // Inside the gate, as in clear().
-    delta.file->blocks.erase_range(0, ~0ULL, [&](const tree::BlockEntry& entry) NO_THREAD_SAFETY_ANALYSIS { drop_place(entry.place); });
+    FileDelta& file = *delta.file;
+    file.blocks.erase_range(0, ~0ULL, [&](const tree::BlockEntry& entry) NO_THREAD_SAFETY_ANALYSIS { drop_entry(file, entry); });
     delta.file.reset();
   }
   delta.directory.reset();

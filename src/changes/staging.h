@@ -14,6 +14,7 @@
 #include "changes/delta.h"
 #include "changes/inode.h"
 #include "changes/layers.h"
+#include "changes/tail_rules.h"
 #include "changes/unsealed.h"
 
 namespace varve::segments {
@@ -54,6 +55,9 @@ class Staging {
 
   Unsealed& unsealed() { return unsealed_; }
   const Unsealed& unsealed() const { return unsealed_; }
+  // Of new tails. Set before there are other threads.
+  const format::TailLimits& tail_limits() const { return tail_limits_; }
+  void set_tail_limits(const format::TailLimits& limits) { tail_limits_ = limits; }
   bool dirty() const EXCLUDES(the_gate);  // anything not in the settled trees
 
   // A new number, a fresh active delta; the attributes are the caller's to fill.
@@ -62,6 +66,10 @@ class Staging {
   void set_attributes(Inode& inode, Unsealed::Kind kind = Unsealed::Kind::any) noexcept REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
   void put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) noexcept
       REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
+  // With which bytes this block is to be sealed as the tail of its file; 0: as a block.
+  std::size_t tail_bytes(const PendingBlock& block) const REQUIRES(the_gate);
+  // It is in a chunk so: from now on the file owns no block there.
+  void keep_tail(const PendingBlock& block, std::size_t bytes) REQUIRES(the_gate);
   void clear(Inode& inode, std::uint64_t from, std::uint64_t to, tree::Cleared kind, std::int64_t owned_change) noexcept
       REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
   void empty(Inode& inode) noexcept REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);  // clears all of it
@@ -92,7 +100,7 @@ class Staging {
   InodeDelta& stage(Inode& inode, bool created = false, Unsealed::Kind kind = Unsealed::Kind::any) noexcept REQUIRES_SHARED(the_gate)
       REQUIRES(inode.mutex);
   void uncharge(const Inode& inode, std::uint64_t owned) REQUIRES_SHARED(the_gate) REQUIRES_SHARED(inode.mutex);
-  void drop_place(const tree::BlockPlace& place) REQUIRES_SHARED(the_gate);
+  void drop_entry(FileDelta& file, const tree::BlockEntry& entry) REQUIRES_SHARED(the_gate);
   void let_go(std::uint64_t blocks) REQUIRES_SHARED(the_gate);
 
   Changes& changes_;
@@ -103,6 +111,7 @@ class Staging {
   Clock& clock_;
   Unsealed unsealed_;
   std::atomic<std::uint64_t> next_ino_;
+  format::TailLimits tail_limits_;
 };
 
 }  // namespace varve::changes

@@ -23,6 +23,11 @@ constexpr TailPlace place_of_tail(std::uint64_t size, const format::TailLimits& 
   return bytes <= limits.logged ? TailPlace::logged : TailPlace::block;
 }
 
+// Bytes that the record of a file's tail may have beside its head, when the file has `size` bytes.
+constexpr std::uint64_t tail_record_bytes(std::uint64_t size, const format::TailLimits& limits) {
+  return place_of_tail(size, limits) == TailPlace::block ? 0 : partial_bytes(size);
+}
+
 // May the tail of a file of `before` bytes go on as one when it has `after` bytes? Else it needs a block, or goes.
 constexpr bool stays_last(std::uint64_t before, std::uint64_t after) {
   return partial_bytes(before) != 0 && partial_bytes(after) != 0 && blocks_for(before) == blocks_for(after);

@@ -96,7 +96,7 @@ std::uint64_t memory_for(const format::Superblock& super) {
 Result<Report> check(io::BlockDevice& device, const CheckOptions& options, Progress* progress) {
   Report report;
   report.super = TRY(choose_superblock(device, report.problems));
-  TRY(format::check_features(report.super, format::Intent::check));
+  TRY(format::check_features(report.super, format::Intent::read));
   TRY(allow_memory(options, report.super));
   Context context{device, options, progress, report};
   probe_log(context);

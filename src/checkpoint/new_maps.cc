@@ -37,6 +37,7 @@ Status NewMaps::for_each_new_block(const std::function<Status(Ino, const tree::B
     if (inode->freed || !inode->file) continue;
     for (auto at = inode->file->blocks.lower_bound(0); at.valid(); at.next()) {
       INVARIANT(!at->place.is_pending());  // all payload was sealed before the freeze
+      if (at->place.is_tail()) continue;
       TRY(visit(inode->ino, *at));
     }
   }

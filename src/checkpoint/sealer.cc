@@ -40,10 +40,13 @@ void sort_by_place(std::vector<changes::PendingPtr>& blocks) {
 void Sealer::collect() {
   groups_.resize(format::kMaxGroups);
   auto& payload = unsealed().payload();
-  for (changes::PendingPtr& block : payload)
-    if (block->owner) groups_.at(block->group).push_back(std::move(block));
+  for (changes::PendingPtr& block : payload) {
+    if (!block->owner) continue;
+    Payload& kind = parts_.staging.tail_bytes(*block) ? tails_ : groups_.at(block->group);
+    kind.push_back(std::move(block));
+  }
   payload.clear();
-  INVARIANT(std::accumulate(groups_.begin(), groups_.end(), std::size_t{0}, [](std::size_t sum, const Payload& group) {
+  INVARIANT(std::accumulate(groups_.begin(), groups_.end(), tails_.size(), [](std::size_t sum, const Payload& group) {
               return sum + group.size();
             }) == unsealed().payload_bytes() >> kBlockShift);
 }
@@ -206,6 +209,18 @@ void Sealer::encode_inode(changes::InodeDelta& delta) {
   encode_moves(delta);
 }
 
+// A replay of the same chunk has seen how long the file is, and what else became of it.
+void Sealer::encode_tails() {
+  for (const changes::PendingPtr& block : tails_) {
+    const std::span<const std::byte> bytes(block->data, parts_.staging.tail_bytes(*block));
+    format::encode_record(format::SetTail{block->owner->ino, block->block, bytes}, records_);
+  }
+}
+
+void Sealer::keep_tails() {
+  for (const changes::PendingPtr& block : tails_) parts_.staging.keep_tail(*block, parts_.staging.tail_bytes(*block));
+}
+
 void Sealer::clear_marks() {
   for (changes::InodeDelta* delta : unsealed().deltas()) {
     delta->sealed_once |= !delta->vanished();
@@ -251,6 +266,7 @@ Lsn Sealer::write_at(const log::ChunkPlace& place, std::span<const std::byte> re
 
 Status Sealer::write_chunk(Lsn& lsn, bool in_chain, bool commit) {
   for (changes::InodeDelta* delta : unsealed().deltas()) encode_inode(*delta);
+  encode_tails();
   if (parts_.faults.read_only()) return parts_.faults.refusal();  // an invariant was found broken
   if (in_chain) TRY(write_carriers());
   if (!in_chain || !placed_.empty()) {  // else the carriers have measured what there is
@@ -275,6 +291,7 @@ Status Sealer::write_chunk(Lsn& lsn, bool in_chain, bool commit) {
 void Sealer::keep_unplaced() {
   auto& payload = unsealed().payload();
   payload.insert(payload.end(), inline_.begin(), inline_.end());
+  payload.insert(payload.end(), tails_.begin(), tails_.end());
 }
 
 // What the next seal fills again.
@@ -282,6 +299,7 @@ void Sealer::forget() {
   for (Payload& group : groups_) group.clear();
   inline_.clear();
   placed_.clear();
+  tails_.clear();
   payload_.clear();
   records_.clear();
 }
@@ -292,6 +310,8 @@ bool Sealer::make_room_for_records() noexcept {
   const std::size_t most = unsealed().most_record_bytes() / 4 * 3;
   unsealed().forget_vanished();
   std::size_t needed = (unsealed().payload_bytes() >> kBlockShift) * kMapBytes;
+  for (const changes::PendingPtr& block : unsealed().payload())
+    if (block->owner) needed += parts_.staging.tail_bytes(*block);
   if (needed > most) return false;
   std::ranges::for_each(unsealed().deltas(), [this](changes::InodeDelta* delta) { encode_inode(*delta); });
   needed += records_.size();
@@ -314,7 +334,8 @@ Result<Lsn> Sealer::run(bool commit, io::Reactor* reactor) noexcept {
   const bool in_chain = stays_in_chain();
   in_chain ? put_in_chain() : write_to_heads(commit);
   const Status written = write_chunk(lsn, in_chain, commit);
-  if (!written.ok()) keep_unplaced();
+  if (written.ok()) keep_tails();
+  else keep_unplaced();
   forget();
   if (!written.ok()) return written.error();
   INVARIANT(lsn > before);

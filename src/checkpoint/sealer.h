@@ -74,6 +74,8 @@ class Sealer {
   void encode_inode(changes::InodeDelta& delta);
   void encode_moves(changes::InodeDelta& delta);
   void encode_maps(const Payload& payload, format::Bytes& out, bool with_addresses);
+  void encode_tails() REQUIRES(the_gate);
+  void keep_tails() REQUIRES(the_gate);
   void clear_marks() REQUIRES(the_gate);
   void keep_unplaced() REQUIRES(the_gate);
   void forget();
@@ -82,6 +84,7 @@ class Sealer {
   io::Reactor* reactor_ = nullptr;
   std::vector<Payload> groups_;  // by temperature
   Payload inline_, placed_;      // placed_: has its address
+  Payload tails_;                // as bytes of records
   std::vector<log::PayloadPtr> payload_;
   format::Bytes records_, measured_;
   format::Record map_{format::MapBlocks{}};

@@ -42,6 +42,7 @@ Result<FilePart> read_layout(store::Store& store, Ino ino, std::uint64_t from, s
     const Key& key = cursor.key();
     if (key < Key{ino, ItemKind::extent, 0}) continue;
     if (key.ino != ino || key.kind != ItemKind::extent) break;
+    if (format::is_tail(cursor.value())) continue;
     const format::Extent extent = TRY(changes::decode_placed(cursor.value(), store.trees().own_view().segments));
     const std::uint64_t end = key.offset + extent.length;
     for (std::uint64_t block = std::max(from, key.offset); block < end && !extent.unwritten; ++block) {

@@ -118,6 +118,7 @@ Result<bool> ChangeScan::are_same(Items before, Items after) {
   };
   if (!std::ranges::equal(before, after, equal)) return false;
   for (const ItemRef& item : before) {
+    if (format::is_tail(item.value)) continue;
     const format::Extent extent = TRY(format::decode_extent(item.value));
     const auto was = TRY(places_of(before_, extent)), is = TRY(places_of(after_, extent));
     if (was != is) return false;

@@ -37,10 +37,16 @@ Status ExtentReader::find(std::uint64_t at) {
   }
   for (current_.reset(); is_ours(); TRY(cursor_.next())) {
     const std::uint64_t first = cursor_.key().offset;
+    if (format::is_tail(cursor_.value())) {
+      if (first < at) continue;
+      const auto bytes = TRY(format::decode_tail(cursor_.value()));
+      current_ = Current{first, 1, false, {}, {bytes.begin(), bytes.end()}};
+      return {};
+    }
     const std::uint64_t length = TRY(format::extent_length(cursor_.value()));
     if (first + length <= at) continue;
     const format::Extent extent = TRY(format::decode_extent(cursor_.value()));
-    current_ = Current{first, length, extent.unwritten, TRY(places_of(side_, extent))};
+    current_ = Current{first, length, extent.unwritten, TRY(places_of(side_, extent)), {}};
     return {};
   }
   return {};
@@ -48,10 +54,11 @@ Status ExtentReader::find(std::uint64_t at) {
 
 Result<ExtentReader::Piece> ExtentReader::piece(std::uint64_t at, std::uint64_t end) {
   if (!began_ || (current_ && current_->first + current_->length <= at)) TRY(find(at));
-  if (!current_ || current_->first >= end) return Piece{BlockState::hole, end - at, nullptr};
-  if (current_->first > at) return Piece{BlockState::hole, current_->first - at, nullptr};
+  if (!current_ || current_->first >= end) return Piece{BlockState::hole, end - at};
+  if (current_->first > at) return Piece{BlockState::hole, current_->first - at};
   const std::uint64_t length = std::min(current_->first + current_->length, end) - at;
-  if (current_->unwritten) return Piece{BlockState::unwritten, length, nullptr};
+  if (current_->unwritten) return Piece{BlockState::unwritten, length};
+  if (!current_->tail.empty()) return Piece{BlockState::data, length, nullptr, &current_->tail};
   MEMORY_INVARIANT(at - current_->first + length <= current_->places.size());
   return Piece{BlockState::data, length, current_->places.data() + (at - current_->first)};
 }
@@ -62,6 +69,10 @@ namespace {
 std::uint64_t alike(const ExtentReader::Piece& before, const ExtentReader::Piece& after, std::uint64_t most, bool& same) {
   same = before.state == after.state;
   if (!same || before.state != BlockState::data) return most;
+  if (before.tail || after.tail) {  // of one block, and there is a place on one side at most
+    same = before.tail && after.tail && *before.tail == *after.tail;
+    return most;
+  }
   same = before.places[0] == after.places[0];
   std::uint64_t n = 1;
   while (n < most && (before.places[n] == after.places[n]) == same) ++n;

@@ -29,6 +29,7 @@ class ExtentReader {
     BlockState state = BlockState::hole;
     std::uint64_t length = 0;      // blocks from there on that are of this kind, at most up to `end`
     const BlockAddr* places = nullptr;  // data: of each of them, until the next call
+    const format::Bytes* tail = nullptr;  // data that has no place: with what it begins, until the next call
   };
   // `at` must not become less from call to call.
   Result<Piece> piece(std::uint64_t at, std::uint64_t end);
@@ -38,6 +39,7 @@ class ExtentReader {
     std::uint64_t first = 0, length = 0;
     bool unwritten = false;
     std::vector<BlockAddr> places;
+    format::Bytes tail{};  // if not empty: it is one, and has no place
   };
   bool is_ours() const;
   Status find(std::uint64_t at);

@@ -69,6 +69,7 @@ class JointRead {
   // What is being written comes from memory.
   Status want(const Wanted& one) {
     a_.inside();
+    if (one.mapped.kind == changes::MappedBlock::Kind::tail) return changes::copy_tail(*one.mapped.tail, 0, one.out), Status();
     if (one.mapped.kind != changes::MappedBlock::Kind::device)
       return Error(Errc::corrupt, fmt::format("inode {}: block {} of the file has gone from a snapshot", (*one.inode)->ino, one.block));
     if (!fs::copy_in_flight(a_, one.mapped, one.out)) wanted_.push_back(one);

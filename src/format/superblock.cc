@@ -128,8 +128,7 @@ void allow_chunks(Superblock& super, Chunks chunks) {
 }
 
 Status check_features(const Superblock& super, Intent intent) {
-  const std::uint64_t known = kKnownFeatures.incompat | kIncompatImage | (intent == Intent::check ? kIncompatTails : 0);
-  const std::uint64_t incompat = super.features.incompat & ~known;
+  const std::uint64_t incompat = super.features.incompat & ~(kKnownFeatures.incompat | kIncompatImage);
   if (incompat)
     return Error(Errc::unknown_feature, fmt::format("the filesystem uses unknown incompatible feature bits {}: it cannot "
                                                     "be read by this version, use a newer Varve", list_bits(incompat)));

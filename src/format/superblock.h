@@ -33,8 +33,7 @@ inline constexpr std::uint64_t kCompatWritingCosts = 8;      // the bytes of Wri
 inline constexpr std::uint64_t kIncompatSuperblockArea = 1;  // superblocks stand in an area of their own
 inline constexpr std::uint64_t kIncompatLongHeaders = 2;  // while mounted for writing: chunks may have more than kMaxChunkHeaderBlocks
 inline constexpr std::uint64_t kIncompatGaps = 4;         // while mounted for writing: chunks may tell of another place for the next one
-// The fields of TailLimits mean something, and there may be tails. No mount of this version reads them yet, so kKnownFeatures has it not.
-inline constexpr std::uint64_t kIncompatTails = 16;
+inline constexpr std::uint64_t kIncompatTails = 16;       // the fields of TailLimits mean something, and there may be tails
 inline constexpr std::uint64_t kIncompatImage = 8;        // metadata alone (image_mark.h): nothing mounts it, so kKnownFeatures has it not
 // The fields of SnapshotTables mean something: blocks live that the newest trees do not name. A version that does not know that would
 // give them away by writing, but reads the newest trees as ever.
@@ -42,7 +41,7 @@ inline constexpr std::uint64_t kRoCompatSnapshots = 1;
 inline constexpr Features kKnownFeatures{
     .compat = kCompatScrubMark | kCompatProtectedFiles | kCompatDeviceProfile | kCompatWritingCosts,
     .ro_compat = kRoCompatSnapshots,
-    .incompat = kIncompatSuperblockArea | kIncompatLongHeaders | kIncompatGaps};
+    .incompat = kIncompatSuperblockArea | kIncompatLongHeaders | kIncompatGaps | kIncompatTails};
 inline constexpr std::uint64_t kIncompatOfMounts = kIncompatLongHeaders | kIncompatGaps;  // there only while mounted for writing
 
 // Where superblocks are written in turn, so that a device sees a stream: slots of some blocks, of which the first holds a superblock.
@@ -246,8 +245,7 @@ Result<Superblock> decode_super_image(std::span<const std::byte> block);  // wit
 enum class Chunks : std::uint8_t { none, in_rows, with_gaps };
 void allow_chunks(Superblock& super, Chunks chunks);
 
-// check: of fsck.varve, which judges more than a mount can use.
-enum class Intent : std::uint8_t { check, read, write };
+enum class Intent : std::uint8_t { read, write };
 Status check_features(const Superblock& super, Intent intent);
 
 }  // namespace varve::format

@@ -47,7 +47,7 @@ void place_blocks(Attempt& a, const changes::Inode& inode, std::span<changes::St
   unsigned known = 0, estimated = 0;
   cleaner::WrittenBlock written;
   for (const changes::StageBlock& block : blocks) {
-    if (!block.old.has_data()) continue;
+    if (!block.old.is_block()) continue;
     interval += std::max(format::age_of(now, block.old.clock), 1u);
     ++known;
     if (block.old.estimate) before += format::decode_interval(block.old.estimate), ++estimated;

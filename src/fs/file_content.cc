@@ -45,6 +45,11 @@ std::span<const std::byte> keep_copy(Attempt& a, AlignedBuffer bytes) {
 Result<std::span<const std::byte>> block_bytes(Attempt& a, const changes::Inode& inode, std::uint64_t block,
                                                const changes::MappedBlock& mapped) {
   if (mapped.kind == Kind::pending) return std::span<const std::byte>(mapped.pending->data, kBlockSize);
+  if (mapped.kind == Kind::tail) {
+    AlignedBuffer copy(kBlockSize);
+    changes::copy_tail(*mapped.tail, 0, copy.span());
+    return keep_copy(a, std::move(copy));
+  }
   if (mapped.kind != Kind::device) return std::span<const std::byte>(kZeros);
   const log::InFlightTable& in_flight = a.store().log().in_flight();
   if (const auto flying = in_flight.find(mapped.address)) {
@@ -82,7 +87,7 @@ Result<bool> has_blocks_behind(Attempt& a, const changes::Inode& inode, std::uin
 }
 
 bool is_fresh(const changes::MappedBlock& old, bool assume_owned) {
-  return old.kind == Kind::hole || (old.kind == Kind::unknown && !assume_owned);
+  return old.kind == Kind::hole || old.kind == Kind::tail || (old.kind == Kind::unknown && !assume_owned);
 }
 
 }  // namespace
@@ -139,6 +144,24 @@ void zero(Attempt& a, changes::Inode& inode, const PartToZero& part) {
   const std::uint64_t clock = a.store().log_clock().advance(1);
   place_blocks(a, inode, {&staged, 1}, clock);
   a.staging().put_blocks(inode, {&staged, 1}, a.store().log_clock().units(clock));
+}
+
+Status leave_tail(Attempt& a, changes::Inode& inode) {
+  if (!a.view().has_tails || inode.attributes.size == 0) return {};
+  const std::uint64_t block = blocks_for(inode.attributes.size) - 1;
+  changes::MappedBlock mapped;
+  TRY(changes::resolve_blocks(inode, a.view(), a.source(), block, {&mapped, 1}));
+  if (mapped.kind == Kind::pending) mapped.pending->needs_block = true;
+  if (mapped.kind != Kind::tail) return {};
+  TRY(a.admit({.record_bytes = kFewRecordBytes, .new_blocks = 1, .payload = 1, .places = kFewPlaces}));
+  BlockBuilder builder(1);
+  changes::copy_tail(*mapped.tail, 0, {builder.data(0), kBlockSize});
+  changes::StageBlock staged{block, builder.finish(0), mapped};
+  staged.data->needs_block = true;
+  const std::uint64_t clock = a.store().log_clock().advance(1);
+  place_blocks(a, inode, {&staged, 1}, clock);
+  a.staging().put_blocks(inode, {&staged, 1}, a.store().log_clock().units(clock));
+  return {};
 }
 
 Status zero_part(Attempt& a, changes::Inode& inode, std::uint64_t from, std::uint64_t to) {

@@ -56,4 +56,8 @@ void zero(Attempt& attempt, changes::Inode& inode, const PartToZero& part) REQUI
 // Both.
 Status zero_part(Attempt& attempt, changes::Inode& inode, std::uint64_t from, std::uint64_t to) REQUIRES(inode.mutex);
 
+// Where the file has a tail, or might get one by what waits, it gets a block there. Before it becomes longer than that block, and before
+// room is set aside for it.
+Status leave_tail(Attempt& attempt, changes::Inode& inode) REQUIRES(inode.mutex);
+
 }  // namespace varve::fs

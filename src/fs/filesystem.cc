@@ -132,6 +132,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
   store_options.memory_bytes = options.memory_bytes;
   store_options.streams = options.streams;
   store_options.chunk_gap = options.chunk_gap;
+  store_options.tails = options.tails;
   store_options.clock = options.clock;
   store_options.random = options.random;
   TRY(cleaner::VictimRule::make(options.victims));  // before anything is recovered or written

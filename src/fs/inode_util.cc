@@ -25,6 +25,8 @@ Attr attr_of(const changes::Inode& inode, const tree::TreeView& view) {
   attr.flags = a.flags;
   attr.size = S_ISDIR(a.mode) ? a.entries * 32 : a.size;
   attr.blocks = changes::block_count(inode, view);
+  // Perhaps a tail, for which nobody has looked. Programs that copy take a file without blocks for one hole.
+  if (view.has_tails && attr.blocks == 0 && S_ISREG(a.mode) && a.size > 0 && a.size < kBlockSize) attr.blocks = 1;
   attr.atime = a.atime;
   attr.mtime = a.mtime;
   attr.ctime = a.ctime;

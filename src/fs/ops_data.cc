@@ -86,6 +86,8 @@ class ReadRange {
     MEMORY_INVARIANT(part.from + part.size <= kBlockSize);
     if (mapped_[begin].kind == Kind::pending)
       std::memcpy(part.to, mapped_[begin].pending->data + part.from, part.size);
+    else if (mapped_[begin].kind == Kind::tail)
+      changes::copy_tail(*mapped_[begin].tail, part.from, {part.to, part.size});
     else
       std::memset(part.to, 0, part.size);
     return {};
@@ -151,7 +153,8 @@ class WriteRange {
     if (offset_ % kBlockSize) head = TRY(old_bytes(inode, 0, owned));
     if (end % kBlockSize && end < inode.attributes.size && (count_ > 1 || !(offset_ % kBlockSize)))
       tail = TRY(old_bytes(inode, count_ - 1, owned));
-    TRY(a_.admit({.record_bytes = 400 + 40 * count_, .new_blocks = owned.fresh + kept(owned), .payload = count_, .places = kFewPlaces}));
+    const std::size_t of_tail = changes::tail_record_bytes(std::max(end, inode.attributes.size), a_.staging().tail_limits());
+    TRY(a_.admit({.record_bytes = 400 + 40 * count_ + of_tail, .new_blocks = owned.fresh + kept(owned), .payload = count_, .places = kFewPlaces}));
     stage(inode, owned, head, tail);
     return {};
   }
@@ -258,6 +261,7 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
     const bool extends = flags.from_cache || flags.append || offset >= inode->attributes.size;
     TRY(extends ? may_extend(*inode) : may_alter(*inode));
     const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
+    if (block_of(offset) >= blocks_for(inode->attributes.size)) TRY(leave_tail(a, *inode));
     TRY(range.run(*inode));
     inode->attributes.size = std::max(inode->attributes.size, offset + data.size());
     privileges.drop(a, *inode);

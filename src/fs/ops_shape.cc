@@ -22,6 +22,11 @@ Status finish_fallocate(Attempt& a, changes::Inode& inode, FallocateMode mode, s
   return {};
 }
 
+// Does what ends there touch the last block of the file, or go beyond it?
+bool reaches_tail(const changes::Inode& inode, std::uint64_t end) REQUIRES_SHARED(inode.mutex) {
+  return blocks_for(end) >= blocks_for(inode.attributes.size);
+}
+
 // Whole blocks inside become holes (or unwritten); the bytes at the ends are zeroed.
 Status clear_range(Attempt& a, changes::Inode& inode, std::uint64_t offset, std::uint64_t length, tree::Cleared kind)
     REQUIRES(inode.mutex) {
@@ -33,7 +38,9 @@ Status clear_range(Attempt& a, changes::Inode& inode, std::uint64_t offset, std:
   // What becomes unwritten keeps its room, and a snapshot that was asked for keeps the blocks.
   const std::uint64_t kept = kind == tree::Cleared::unwritten && a.store().snapshots().any_permanent() ? owned : 0;
   if (kind == tree::Cleared::unwritten) inode.nothing_behind = false;
-  TRY(a.admit({.record_bytes = 2048, .new_blocks = wanted + kept, .places = kFewPlaces, .freed = owned,
+  const std::size_t of_tail = changes::tail_record_bytes(std::max(end, inode.attributes.size), a.staging().tail_limits()) +
+                              changes::tail_record_bytes(inode.attributes.size, a.staging().tail_limits());
+  TRY(a.admit({.record_bytes = 2048 + of_tail, .new_blocks = wanted + kept, .places = kFewPlaces, .freed = owned,
                .frees = kind == tree::Cleared::hole}));
   const std::uint64_t head_end = std::min(end, from << kBlockShift);
   const PartToZero head = TRY(look_at_part(a, inode, offset, head_end));
@@ -59,6 +66,7 @@ Status allocate(operation::Operations& operations, Operation& operation, Ino ino
       TRY(may_extend(*inode));
       const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
       inode->nothing_behind = false;
+      if (reaches_tail(*inode, offset + length)) TRY(leave_tail(a, *inode));
       done = TRY(allocate_some(a, *inode, block_of(offset), blocks_for(offset + length)));
       return done ? finish_fallocate(a, *inode, mode, offset + length, privileges, flags) : Status();
     }));
@@ -70,6 +78,8 @@ Status allocate(operation::Operations& operations, Operation& operation, Ino ino
 }  // namespace
 
 Status resize(Attempt& a, changes::Inode& inode, std::uint64_t size, bool is_cut, space::Demand demand) {
+  if (blocks_for(size) > blocks_for(inode.attributes.size)) TRY(leave_tail(a, inode));
+  demand.record_bytes += changes::tail_record_bytes(size, a.staging().tail_limits());
   if (size > inode.attributes.size && !is_cut) {
     TRY(a.admit(demand));
     inode.attributes.size = size;
@@ -113,6 +123,8 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
     TRY(must_be_file(*inode));
     TRY(may_alter(*inode));
     const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
+    const bool sets_aside = mode != FallocateMode::punch_hole;
+    if (sets_aside && reaches_tail(*inode, offset + length)) TRY(leave_tail(a, *inode));
     switch (mode) {
       case FallocateMode::allocate:
       case FallocateMode::allocate_keep_size: break;

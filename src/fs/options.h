@@ -29,6 +29,7 @@ struct Options {
   std::string victims = "decline";     // how the cleaner chooses segments (cleaner/victim_rule.h)
   std::string placement = "learned";   // which blocks share segments (cleaner/placement.h)
   std::optional<std::uint32_t> chunk_gap;  // store/options.h
+  std::optional<std::uint32_t> tails;      // store/options.h
   unsigned streams = 0;  // that the device keeps cheap at one time: no more places are written in a row; 0: not known
   Atime atime = Atime::relative;
   snapshots::ProtectionSettings protection;  // snapshots that come and go by themselves

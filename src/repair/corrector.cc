@@ -64,7 +64,8 @@ void Corrector::item(const format::ItemRef& item) {
     may_own_ = fact && fact->type == DT_REG;
     dropped_ = 0;
   }
-  (item.key.kind == ItemKind::extent ? old_extent_ : old_)[item.key] = Bytes(item.value.begin(), item.value.end());
+  const bool is_extent = item.key.kind == ItemKind::extent && !format::is_tail(item.value);
+  (is_extent ? old_extent_ : old_)[item.key] = Bytes(item.value.begin(), item.value.end());
 }
 
 void Corrector::extent(Ino ino, std::uint64_t first, const format::Extent& extent, Trust) {
@@ -160,6 +161,7 @@ Items Corrector::items_of(const CleanInode& inode) const {
   for (const auto& [key, value] : old_)
     if ((key.kind == ItemKind::xattr && !inode.xattrs.empty()) || (key.kind == ItemKind::symlink && !inode.symlink.empty()))
       items[key] = value;
+  if (!inode.tail.empty()) format::encode_tail(inode.tail, items[{inode.ino, ItemKind::extent, inode.tail_block}]);
   std::map<std::uint64_t, std::vector<std::uint64_t>> index;
   for (const CleanEntry& entry : inode.entries) {
     format::encode_dirent({entry.ino, entry.type, entry.name}, items[{inode.ino, ItemKind::dirent, entry.cookie}]);

@@ -76,7 +76,7 @@ void InodeCleaner::add(const format::ItemRef& item, Trust trust) {
   inode_.is_old |= trust == Trust::old_copy;
   if (item.key.ino.v >= format::kInoLimit) return remove(item, "an inode number that is never handed out");
   switch (item.key.kind) {
-    case ItemKind::extent: return add_extent(item, trust);
+    case ItemKind::extent: return format::is_tail(item.value) ? add_tail(item) : add_extent(item, trust);
     case ItemKind::dirent: return add_entry(item);
     case ItemKind::name_hash: has_index_ = true; return;
     case ItemKind::xattr: return add_piece(inode_.xattrs, next_xattr_, item);
@@ -148,6 +148,35 @@ void InodeCleaner::add_extent(const format::ItemRef& item, Trust trust) {
   else if (from < extent->length) pass_on(first + from, part_of(*extent, from, extent->length), trust);
 }
 
+void InodeCleaner::lose_tail(std::string_view why) {
+  actions_.add(ActionCode::blocks_lost, inode_.ino, fmt::format("file block {}, a tail: {}", inode_.tail_block, why));
+  inode_.tail.clear();
+}
+
+// Whether it is where the file ends is judged with the attributes.
+void InodeCleaner::add_tail(const format::ItemRef& item) {
+  const auto bytes = format::decode_tail(item.value);
+  const std::uint64_t block = item.key.offset;
+  if (!bytes.ok()) return remove(item, bytes.error().message());
+  if (!(super_.features.incompat & format::kIncompatTails)) return remove(item, "a tail, of which the superblock does not tell");
+  if (block >= format::kMaxFileBlocks) return remove(item, "too far");
+  if (!inode_.tail.empty()) lose_tail("another one is behind it");
+  inode_.tail_block = block;
+  inode_.tail.assign(bytes->begin(), bytes->end());
+  if (block < extent_end_) return lose_tail("a second claim");
+  extent_end_ = block + 1;
+}
+
+// Of a regular file. A block that it might become would have to be written, which a repair does not do with content.
+void InodeCleaner::judge_tail() {
+  std::uint64_t& size = inode_.attributes.size;
+  if (inode_.tail.empty()) return;
+  if (inode_.written_end > inode_.tail_block || blocks_for(size) > inode_.tail_block + 1) return lose_tail("the file goes on behind it");
+  if (inode_.tail_end() <= size) return;
+  actions_.add(ActionCode::size_corrected, inode_.ino, fmt::format("{}, it has a tail up to byte {}", counted(size, "byte"), inode_.tail_end()));
+  size = inode_.tail_end();
+}
+
 void InodeCleaner::pass_on(std::uint64_t first, const Extent& extent, Trust trust) {
   inode_.owned += extent.length;
   if (!extent.unwritten) inode_.written_end = first + extent.length;
@@ -195,10 +224,11 @@ bool InodeCleaner::make_up_attributes() {
   if (inode_.ino == kRootIno) a.mode = S_IFDIR | 0755;
   else if (!inode_.entries.empty() || has_index_) a.mode = S_IFDIR | 0700;
   else if (!inode_.symlink.empty()) a.mode = S_IFLNK | 0777;
-  else if (inode_.owned > 0) a.mode = S_IFREG | 0600;
+  else if (inode_.owned > 0 || !inode_.tail.empty()) a.mode = S_IFREG | 0600;
   else return false;
   a.nlink = S_ISDIR(a.mode) ? 2 : 1;
   a.size = S_ISREG(a.mode) ? inode_.written_end * kBlockSize : inode_.symlink.size();
+  if (S_ISREG(a.mode) && !inode_.tail.empty()) a.size = std::max(a.size, inode_.tail_end());
   a.generation = static_cast<std::uint32_t>(inode_.ino.v ^ super_.serial.v) | 1;
   a.atime = a.mtime = a.ctime = a.btime = super_.made;
   if (S_ISDIR(a.mode)) a.parent = inode_.ino == kRootIno ? kRootIno : Ino{};
@@ -262,7 +292,13 @@ void InodeCleaner::judge_attributes() {
     inode_.symlink.clear();
   }
   if (a != before) actions_.add(ActionCode::attributes_corrected, inode_.ino);
-  if (!S_ISREG(a.mode) || inode_.written_end <= blocks_for(a.size)) return;
+  if (!S_ISREG(a.mode)) {
+    if (!inode_.tail.empty()) actions_.add(ActionCode::item_removed, inode_.ino, "a tail in what is no regular file");
+    inode_.tail.clear();
+    return;
+  }
+  judge_tail();
+  if (inode_.written_end <= blocks_for(a.size)) return;
   actions_.add(ActionCode::size_corrected, inode_.ino,
                fmt::format("{}, it owns {}", counted(a.size, "byte"), counted(inode_.written_end, "block")));
   a.size = inode_.written_end * kBlockSize;

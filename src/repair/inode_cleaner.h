@@ -32,7 +32,10 @@ struct CleanInode {
   format::Bytes xattrs, symlink;    // blobs
   std::uint64_t owned = 0;          // file blocks of its extents
   std::uint64_t written_end = 0;    // file block after the last written one
+  std::uint64_t tail_block = 0;     // where its tail is
+  format::Bytes tail;               // empty: it has none
 
+  std::uint64_t tail_end() const { return (tail_block << kBlockShift) + tail.size(); }
   std::uint8_t type() const { return static_cast<std::uint8_t>(attributes.mode >> 12 & 0xF); }
 };
 
@@ -63,6 +66,9 @@ class InodeCleaner {
   void remove(const format::ItemRef& item, std::string why);
   void add_hidden(const format::ItemRef& item);
   void add_extent(const format::ItemRef& item, Trust trust);
+  void add_tail(const format::ItemRef& item);
+  void lose_tail(std::string_view why);
+  void judge_tail();
   void pass_on(std::uint64_t first, const format::Extent& extent, Trust trust);
   void add_piece(format::Bytes& blob, std::uint64_t& next, const format::ItemRef& item);
   void add_entry(const format::ItemRef& item);

@@ -159,6 +159,7 @@ bool LostTables::walk_leaf(const AlignedBuffer& block, const format::NodeHeader&
   bool is_whole = true;
   for (const format::ItemRef& item : *items) {
     if (item.key.kind != ItemKind::extent || item.key.ino == format::kOrphanIno) continue;
+    if (format::decode_tail(item.value).ok()) continue;
     const auto extent = format::decode_extent(item.value);
     if (!extent.ok()) return false;
     for (std::uint64_t i = 0; !extent->unwritten && i < extent->length; ++i) {

@@ -40,7 +40,7 @@ std::uint64_t mark_of(BlockAddr address, std::uint64_t block) {
 
 class FactCollector : public InodeConsumer {
  public:
-  FactCollector(io::BlockDevice& device, Survey& out) : sums_(device), out_(out) {}
+  FactCollector(io::BlockDevice& device, bool has_tails, Survey& out) : sums_(device), out_(out), has_tails_(has_tails) {}
 
   void orphan(Ino ino) override { out_.facts.orphans.push_back(ino); }
   void extent(Ino ino, std::uint64_t first, const format::Extent& extent, Trust trust) override;
@@ -49,6 +49,7 @@ class FactCollector : public InodeConsumer {
  private:
   BlockSums sums_;
   Survey& out_;
+  const bool has_tails_;    // then no map tells whether the content is the newest
   std::uint64_t data_ = 0;  // of the inode that is passing
 };
 
@@ -68,7 +69,7 @@ void FactCollector::inode(CleanInode inode) {
                             (inode.type() != DT_DIR || inode.attributes.entries == inode.entries.size());
   out_.counts_right &= counts_right;
   const std::uint64_t data = std::exchange(data_, 0);
-  if (inode.exists && inode.is_old && inode.type() == DT_REG) out_.old_files[inode.ino].here = data;
+  if (inode.exists && inode.is_old && inode.type() == DT_REG) out_.old_files[inode.ino].here = data + (has_tails_ ? 1 : 0);
   if (!inode.exists) return;
   INVARIANT(out_.facts.inodes.empty() || out_.facts.inodes.back().ino < inode.ino);  // Facts::find() relies on it
   out_.facts.inodes.push_back({inode.ino, inode.attributes.parent, inode.attributes.nlink, inode.type()});
@@ -160,7 +161,7 @@ Result<Survey> survey(io::BlockDevice& device, const format::Superblock& super, 
     if (leaf.trust == Trust::found) nodes.insert(leaf.address);
   for (const BlockAddr node : nodes) facts.claimed[node.v] = true;
   {
-    FactCollector collector(device, result);
+    FactCollector collector(device, super.features.incompat & format::kIncompatTails, result);
     const LostBlocks none;
     TRY(run(device, super, plan, none, collector));
   }

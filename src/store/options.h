@@ -22,6 +22,7 @@ struct StoreOptions {
   bool discard = false;
   Tunable<std::size_t> memory_bytes = 256u << 20;  // as of now: Store::bound_memory()
   std::optional<std::uint32_t> chunk_gap;  // blocks behind each chunk that somebody waits for; none given: as is best for the device
+  std::optional<std::uint32_t> tails;  // bytes of a new tail, 0: no new ones; none given: as the superblock says
   unsigned streams = 0;  // places that the device can write in a row at one time, the chain and nodes included; 0: not known
   Clock* clock = &Clock::system();
   Random* random = &Random::system();

@@ -59,6 +59,19 @@ std::uint64_t erase_unit_of(const format::Superblock& super) {
   return std::uint64_t{super.device.erase_blocks ? super.device.erase_blocks : super.segment_blocks} << kBlockShift;
 }
 
+// The bit is in the superblock before the first chunk of this mount counts, and stays: nobody looks whether there is a tail left.
+Status allow_tails(format::Superblock& super, const StoreOptions& options) {
+  if (!options.tails || *options.tails == 0 || options.read_only) return {};
+  if (*options.tails > format::kMaxTail)
+    return Error(Errc::invalid, fmt::format("tails of {} bytes: {} at most", *options.tails, format::kMaxTail));
+  super.features.incompat |= format::kIncompatTails;
+  return {};
+}
+
+format::TailLimits limits_of(const format::Superblock& super, const StoreOptions& options) {
+  return options.tails ? format::TailLimits{*options.tails, 0} : super.tails;
+}
+
 }  // namespace
 
 Store::Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super)
@@ -98,6 +111,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
           checkpoint::Seals::Parts{gate_, *io_, *faults_, *log_, *staging_, *sealer_, *checkpoints_})),
       reshaping_(std::make_unique<checkpoint::Reshaping>(
           checkpoint::Reshaping::Parts{gate_, *options.clock, *faults_, *segments_, *log_, *trees_, *space_, *sealer_, *checkpoints_})) {
+  staging_->set_tail_limits(limits_of(super, options));
   {
     const Gate::Closure closed(gate_);
     log_->heads().set_clock(super.clock);
@@ -131,7 +145,7 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
                                             "needs ro", device.name()));
   if (!options.snapshot.empty() && !options.read_only)
     return Error(Errc::invalid, fmt::format("{}: a snapshot is shown read-only, so it needs ro", device.name()));
-  const checkpoint::Superblocks found = TRY(checkpoint::read_superblocks(device));
+  checkpoint::Superblocks found = TRY(checkpoint::read_superblocks(device));
   const auto intent = options.read_only ? format::Intent::read : format::Intent::write;
   TRY(format::check_features(found.best, intent));
   // Recovery by fsck.varve works on it: what it does can be seen there.
@@ -140,6 +154,7 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
                                                 "not mounted. fsck.varve, varve dump and varve map look into it", device.name()));
   if (!options.read_only && device.read_only())
     return Error(Errc::read_only, fmt::format("{} cannot be written: mount it with -o ro", device.name()));
+  TRY(allow_tails(found.best, options));
   std::unique_ptr<Store> store(new Store(device, options, found.best));
   TRY(store->load_segments());
   TRY(store->load_snapshots());

@@ -17,7 +17,7 @@ struct PendingBlock;
 
 namespace varve::tree {
 
-// Where a block's content is: at an address of the device, or still only in memory.
+// Where a block's content is: at an address of the device, still only in memory, or in a tail (changes::FileDelta::tails).
 class BlockPlace {
  public:
   BlockPlace() = default;
@@ -25,8 +25,10 @@ class BlockPlace {
   static BlockPlace pending(changes::PendingBlock* block) {
     return BlockPlace((reinterpret_cast<std::uint64_t>(block) & kAddressMask) | kPending);
   }
+  static BlockPlace tail() { return BlockPlace(kTail); }
 
   bool is_pending() const { return word_ & kPending; }
+  bool is_tail() const { return word_ & kTail; }
   BlockAddr address() const { return BlockAddr{word_ & kAddressMask}; }
   changes::PendingBlock* pending_block() const { return reinterpret_cast<changes::PendingBlock*>(word_ & kAddressMask); }
 
@@ -42,6 +44,7 @@ class BlockPlace {
   static constexpr std::uint64_t kAddressMask = (1ULL << 48) - 1;
   static constexpr std::uint64_t kPending = 1ULL << 63;
   static constexpr std::uint64_t kMoved = 1ULL << 62;
+  static constexpr std::uint64_t kTail = 1ULL << 61;
   explicit BlockPlace(std::uint64_t word) : word_(word) {}
 
   std::uint64_t word_ = 0;

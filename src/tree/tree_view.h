@@ -30,6 +30,7 @@ struct TreeView {
   std::uint64_t inodes = 0;
   format::SnapshotTables tables;  // of snapshots, if there are any
   AutomaticHoldings automatic;
+  bool has_tails = false;  // there may be some in the inode file
   // This is the state of a snapshot: addresses in the inode file are as of then (places.h), also behind an end that has come nearer since.
   // `segments` allows for that.
   Serial kept;

@@ -20,6 +20,7 @@ TreesPtr view_of(const format::Superblock& super, const segments::SegmentGeometr
   view->reserved_blocks = super.reserved_blocks;
   view->inodes = super.inodes;
   view->tables = super.snapshots;
+  view->has_tails = super.features.incompat & format::kIncompatTails;
   return view;
 }
 
