@@ -68,14 +68,6 @@ TEST(Superblock, LimitsOfTailsNeedTheirBit) {
   EXPECT_TRUE(round_trip(super).fails_with(Errc::corrupt));
 }
 
-TEST(Superblock, OnlyACheckReadsTailsYet) {
-  Superblock super = sample_superblock();
-  super.features.incompat = kIncompatTails;
-  EXPECT_TRUE(check_features(super, Intent::check).ok());
-  EXPECT_TRUE(check_features(super, Intent::read).fails_with(Errc::unknown_feature));
-  EXPECT_TRUE(check_features(super, Intent::write).fails_with(Errc::unknown_feature));
-}
-
 TEST(Superblock, WritingCostsNeedTheirBitAndAreKeptRoughly) {
   Superblock super = sample_superblock();
   super.costs = as_kept({1'000'000, 7, 0, 4'000'000'000, 250'000, 1});

@@ -257,6 +257,38 @@ std::vector<DamageCase> inode_cases() {
   };
 }
 
+std::vector<DamageCase> tail_cases() {
+  const auto size = [](std::uint64_t bytes) { return [bytes](Attributes& a) { a.size = bytes; }; };
+  return {
+      {"501-tail", Code::no_attributes,
+       with_tail([](const Small& s, Items& items) { items.erase({s.other, ItemKind::attributes, 0}); })},
+      {"502-tail-empty", Code::value_damaged,
+       with_tail([](const Small& s, Items& items) { items.at({s.other, ItemKind::extent, 3}).resize(1); })},
+      {"502-tail-past-end", Code::value_damaged,
+       with_tail([=](const Small& s, Items& items) { change_attributes(items, s.other, size(3 * kBlockSize + 50)); })},
+      {"502-tail-behind-end", Code::value_damaged,
+       with_tail([=](const Small& s, Items& items) { change_attributes(items, s.other, size(3 * kBlockSize)); })},
+      {"502-tail-not-last", Code::value_damaged,
+       with_tail([=](const Small& s, Items& items) { change_attributes(items, s.other, size(9 * kBlockSize)); })},
+      {"502-tail-twice", Code::value_damaged, with_tail([=](const Small& s, Items& items) {
+         put_tail(items, s.other, 5, 70);
+         change_attributes(items, s.other, size(5 * kBlockSize + 70));
+       })},
+      {"502-tail-untold", Code::value_damaged, with_items([=](const Small& s, Items& items) {
+         put_tail(items, s.other, 3, 100);
+         change_attributes(items, s.other, size(3 * kBlockSize + 100));
+       })},
+      {"504-tail", Code::extents_overlap, with_tail([=](const Small& s, Items& items) {
+         items.erase({s.other, ItemKind::extent, 3});
+         put_tail(items, s.other, 2, 100);
+         change_attributes(items, s.other, size(2 * kBlockSize + 100));
+       })},
+      {"506-tail-of-a-directory", Code::item_misplaced, with_tail([](const Small& s, Items& items) { put_tail(items, s.dir, 0, 100); })},
+      {"507-tail", Code::blocks_wrong,
+       with_tail([](const Small& s, Items& items) { change_attributes(items, s.other, [](Attributes& a) { a.blocks = 4; }); })},
+  };
+}
+
 std::vector<DamageCase> name_cases() {
   return {
       {"601-not-indexed", Code::entry_not_indexed, with_items([](const Small& s, Items& items) {
@@ -321,7 +353,7 @@ std::vector<DamageCase> name_cases() {
 const std::vector<DamageCase>& damage_cases() {
   static const std::vector<DamageCase> all = [] {
     std::vector<DamageCase> cases;
-    for (const auto& some : {superblock_cases(), area_cases(), tree_cases(), inode_cases(), name_cases()})
+    for (const auto& some : {superblock_cases(), area_cases(), tree_cases(), inode_cases(), tail_cases(), name_cases()})
       cases.insert(cases.end(), some.begin(), some.end());
     return cases;
   }();

@@ -40,14 +40,33 @@ std::function<Device()> with_items(std::function<void(const Small&, Items&)> cha
   return prepared([change](Small& small) { small.builder.change_items = [&small, change](Items& items) { change(small, items); }; });
 }
 
-std::function<Device()> with_attributes(std::function<Ino(const Small&)> which, std::function<void(Attributes&)> change) {
-  return with_items([=](const Small& small, Items& items) {
-    Bytes& value = items.at({which(small), ItemKind::attributes, 0});
-    Attributes attributes = *decode_attributes(value);
-    change(attributes);
-    value.clear();
-    encode_attributes(attributes, value);
+void put_tail(Items& items, Ino file, std::uint64_t block, std::size_t bytes) {
+  Bytes& value = items[{file, ItemKind::extent, block}];
+  value.clear();
+  encode_tail(Bytes(bytes, std::byte{'t'}), value);
+}
+
+std::function<Device()> with_tail(std::function<void(const Small&, Items&)> change) {
+  return prepared([change](Small& small) {
+    small.builder.change_image = [](Superblock& super) { super.features.incompat |= kIncompatTails; };
+    small.builder.change_items = [&small, change](Items& items) {
+      put_tail(items, small.other, 3, 100);
+      change_attributes(items, small.other, [](Attributes& a) { a.size = 3 * kBlockSize + 100; });
+      change(small, items);
+    };
   });
+}
+
+void change_attributes(Items& items, Ino ino, const std::function<void(Attributes&)>& change) {
+  Bytes& value = items.at({ino, ItemKind::attributes, 0});
+  Attributes attributes = *decode_attributes(value);
+  change(attributes);
+  value.clear();
+  encode_attributes(attributes, value);
+}
+
+std::function<Device()> with_attributes(std::function<Ino(const Small&)> which, std::function<void(Attributes&)> change) {
+  return with_items([=](const Small& small, Items& items) { change_attributes(items, which(small), change); });
 }
 
 std::function<Device()> with_entry(std::function<Ino(const Small&)> which, std::uint64_t cookie,

@@ -37,6 +37,10 @@ struct Big {
 };
 
 std::function<Device()> with_items(std::function<void(const Small&, check::test::Items&)> change);
+// The filesystem may have tails, and /dir/sub/other has one: 100 bytes behind its 3 blocks.
+std::function<Device()> with_tail(std::function<void(const Small&, check::test::Items&)> change);
+void put_tail(check::test::Items& items, Ino file, std::uint64_t block, std::size_t bytes);
+void change_attributes(check::test::Items& items, Ino ino, const std::function<void(format::Attributes&)>& change);
 std::function<Device()> with_attributes(std::function<Ino(const Small&)> which, std::function<void(format::Attributes&)> change);
 std::function<Device()> with_entry(std::function<Ino(const Small&)> which, std::uint64_t cookie,
                                    std::function<void(const Small&, format::Dirent&)> change);

@@ -48,25 +48,5 @@ TEST_F(Newer, ItsDamageIsNotRepaired) {
   expect_refused(*image, "1 error");
 }
 
-// The checker knows tails. A repair would take them for damaged extents.
-TEST_F(Newer, ItsTailsAreJudgedAndLeftAlone) {
-  ImageBuilder builder;
-  check::test::fill(builder);
-  const Ino file = builder.add_file(kRootIno, "with a tail", 2);
-  builder.attributes()[file].size = 2 * kBlockSize + 100;
-  builder.change_super = builder.change_image = [](format::Superblock& super) {
-    super.features.incompat |= format::kIncompatTails;
-    super.tails = {format::kMaxTail, 0};
-  };
-  builder.change_items = [file](check::test::Items& items) {
-    format::encode_tail(format::Bytes(100, std::byte{7}), items[{file, format::ItemKind::extent, 2}]);
-  };
-  const auto image = builder.build();
-  image_.save(*image);
-  EXPECT_EQ(image_.fsck({"-n", "-f"}), fsck::kClean) << image_.said();
-  wipe(*image, node_of(builder, format::TreeId::reverse_map, 1));
-  expect_refused(*image, "feature bits 4");
-}
-
 }  // namespace
 }  // namespace varve::repair::test

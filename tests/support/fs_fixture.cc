@@ -85,6 +85,8 @@ fs::Options test_options(ManualClock& clock, Random& random) {
   options.chunk_gap = gap;
   static const auto streams = static_cast<unsigned>(number_setting("VARVE_TEST_STREAMS", 0));  // as on a stick with one open unit
   options.streams = streams;
+  static const auto tails = static_cast<std::uint32_t>(number_setting("VARVE_TEST_TAILS", 0));  // small files in the tree
+  if (tails) options.tails = tails;
   options.clock = &clock;
   options.random = &random;
   return options;
