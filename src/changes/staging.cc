@@ -129,7 +129,7 @@ bool may_be_tail(const MappedBlock& old) {
 }  // namespace
 
 std::size_t Staging::tail_bytes(const PendingBlock& block) const {
-  if (block.needs_block || !block.owner->has_attributes) return 0;
+  if (!trees_.view().has_tails || block.needs_block || !block.owner->has_attributes) return 0;
   const std::uint64_t size = block.owner->attributes.size;
   if (place_of_tail(size, tail_limits_) != TailPlace::kept || block.block != block_of(size)) return 0;
   std::span<const std::byte> rest(block.data, kBlockSize);

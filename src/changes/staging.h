@@ -55,7 +55,7 @@ class Staging {
 
   Unsealed& unsealed() { return unsealed_; }
   const Unsealed& unsealed() const { return unsealed_; }
-  // Of new tails. Set before there are other threads.
+  // Of new tails, as soon as a superblock tells that there may be some (TreeView::has_tails). Set before there are other threads.
   const format::TailLimits& tail_limits() const { return tail_limits_; }
   void set_tail_limits(const format::TailLimits& limits) { tail_limits_ = limits; }
   bool dirty() const EXCLUDES(the_gate);  // anything not in the settled trees

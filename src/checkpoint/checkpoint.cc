@@ -83,6 +83,8 @@ void Checkpoint::draft_superblock() {
   for (unsigned g = 0; g < format::kMaxGroups; ++g) super_.heads[g].rest = parts_.log.heads().rests()[g];
   super_.group_centres = parts_.superblocks.group_centres();
   super_.clean = request_.clean;
+  // It stays: nobody looks whether there is a tail left.
+  if (parts_.staging.tail_limits().kept) super_.features.incompat |= format::kIncompatTails;
   format::allow_chunks(super_, request_.clean ? format::Chunks::none : parts_.log.chunks_allowed());
 }
 
@@ -143,6 +145,7 @@ Status Checkpoint::merge() {
   next_ = std::make_shared<tree::TreeView>(old);
   next_->serial = super_.serial;
   next_->generation = frozen_generation_;
+  next_->has_tails = super_.features.incompat & format::kIncompatTails;
   tree::NodeSink& sink = snapshots ? snapshots->sink() : *writer_;
   next_->inode_file = TRY(tree::merge_items(*source_, old.inode_file, editor, sink, merge_options_));
   next_->data_blocks += static_cast<std::uint64_t>(editor.totals().data_blocks);

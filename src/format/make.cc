@@ -165,6 +165,8 @@ Result<Superblock> make_superblock(const MakeParameters& p, Random& random) {
   if (s.device != DeviceProfile{}) s.features.compat |= kCompatDeviceProfile;
   s.costs = as_kept(p.costs);
   if (s.costs != WritingCosts{}) s.features.compat |= kCompatWritingCosts;
+  s.tails = p.tails;
+  if (s.tails.kept) s.features.incompat |= kIncompatTails;
   if (!p.superblocks_in_place) {
     s.features.incompat |= kIncompatSuperblockArea;
     s.area = area_of(p.device_blocks, p.erase_unit);

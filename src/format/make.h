@@ -25,6 +25,7 @@ struct MakeParameters {
   std::uint16_t streams = 0;              // DeviceProfile
   Source streams_source = Source::unknown;
   WritingCosts costs{};                   // in_row and scattered may have been measured before
+  TailLimits tails{};                     // of mounts that do not say otherwise
   bool superblocks_in_place = false;  // in block 0 and the last block, as versions without areas know it
   std::string label;                 // at most 63 bytes
   Uuid uuid{};                       // all zero: random, version 4

@@ -59,15 +59,6 @@ std::uint64_t erase_unit_of(const format::Superblock& super) {
   return std::uint64_t{super.device.erase_blocks ? super.device.erase_blocks : super.segment_blocks} << kBlockShift;
 }
 
-// The bit is in the superblock before the first chunk of this mount counts, and stays: nobody looks whether there is a tail left.
-Status allow_tails(format::Superblock& super, const StoreOptions& options) {
-  if (!options.tails || *options.tails == 0 || options.read_only) return {};
-  if (*options.tails > format::kMaxTail)
-    return Error(Errc::invalid, fmt::format("tails of {} bytes: {} at most", *options.tails, format::kMaxTail));
-  super.features.incompat |= format::kIncompatTails;
-  return {};
-}
-
 format::TailLimits limits_of(const format::Superblock& super, const StoreOptions& options) {
   return options.tails ? format::TailLimits{*options.tails, 0} : super.tails;
 }
@@ -145,7 +136,9 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
                                             "needs ro", device.name()));
   if (!options.snapshot.empty() && !options.read_only)
     return Error(Errc::invalid, fmt::format("{}: a snapshot is shown read-only, so it needs ro", device.name()));
-  checkpoint::Superblocks found = TRY(checkpoint::read_superblocks(device));
+  if (options.tails.value_or(0) > format::kMaxTail)
+    return Error(Errc::invalid, fmt::format("tails of {} bytes: {} at most", *options.tails, format::kMaxTail));
+  const checkpoint::Superblocks found = TRY(checkpoint::read_superblocks(device));
   const auto intent = options.read_only ? format::Intent::read : format::Intent::write;
   TRY(format::check_features(found.best, intent));
   // Recovery by fsck.varve works on it: what it does can be seen there.
@@ -154,7 +147,6 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
                                                 "not mounted. fsck.varve, varve dump and varve map look into it", device.name()));
   if (!options.read_only && device.read_only())
     return Error(Errc::read_only, fmt::format("{} cannot be written: mount it with -o ro", device.name()));
-  TRY(allow_tails(found.best, options));
   std::unique_ptr<Store> store(new Store(device, options, found.best));
   TRY(store->load_segments());
   TRY(store->load_snapshots());

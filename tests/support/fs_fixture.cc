@@ -50,6 +50,8 @@ Status make_image(io::BlockDevice& device, const ImageParameters& parameters) {
   make.device_blocks = device.geometry().blocks();
   make.segment_blocks = parameters.segment_blocks;
   make.superblocks_in_place = parameters.superblocks_in_place;
+  static const std::uint64_t tails = number_setting("VARVE_TEST_TAILS", 0);  // small files in the tree
+  make.tails.kept = parameters.tails ? parameters.tails : tails;
   make.now = Timestamp{ManualClock::kStart / 1'000'000'000 - 1, 0};
   const format::EmptyFilesystem made = TRY(format::make_filesystem(make, random));
   for (const format::MadeNode& node : made.nodes) TRY(write_block(device, node.address, node.bytes));
@@ -85,8 +87,6 @@ fs::Options test_options(ManualClock& clock, Random& random) {
   options.chunk_gap = gap;
   static const auto streams = static_cast<unsigned>(number_setting("VARVE_TEST_STREAMS", 0));  // as on a stick with one open unit
   options.streams = streams;
-  static const auto tails = static_cast<std::uint32_t>(number_setting("VARVE_TEST_TAILS", 0));  // small files in the tree
-  if (tails) options.tails = tails;
   options.clock = &clock;
   options.random = &random;
   return options;

@@ -25,6 +25,7 @@ struct ImageParameters {
   std::uint32_t segment_blocks = 0;  // 0: as mkfs chooses
   std::uint64_t seed = 1;            // of everything the filesystem draws by lot
   bool superblocks_in_place = false;
+  std::uint32_t tails = 0;           // bytes of the longest that stand in the tree; 0: none
 };
 
 // mkfs onto a device.

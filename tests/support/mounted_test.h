@@ -11,7 +11,7 @@ namespace varve::test {
 class MountedTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(make_image(device_, {}).ok());
+    ASSERT_TRUE(make_image(device_, image_).ok());
     ASSERT_TRUE(fixture_.mount().ok());
   }
 
@@ -21,6 +21,7 @@ class MountedTest : public ::testing::Test {
     ASSERT_TRUE(fixture_.mount().ok());
   }
 
+  ImageParameters image_;  // may be changed before
   io::MemDevice device_{64u << 20};
   ManualClock clock_;
   SeededRandom random_{7};
