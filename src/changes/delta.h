@@ -34,6 +34,7 @@ struct PendingBlock : log::PayloadBlock {
   std::uint64_t block = 0;
   std::uint8_t group = 0;
   bool needs_block = false;  // it is never sealed as a tail: the file owns a block there, or is to own one
+  bool is_logged = false;    // its bytes are in a chunk as a tail; it gets its block before a checkpoint
 };
 using PendingPtr = boost::intrusive_ptr<PendingBlock>;
 

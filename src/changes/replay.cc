@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "changes/layers.h"
+#include "changes/staging.h"
 #include "tree/trees.h"
 
 namespace varve::changes {
@@ -30,6 +31,16 @@ void Replay::count() {
     for (auto range = cleared.first_after(0); range; range = cleared.first_after(range->to))
       if (range->kind == tree::Cleared::unwritten) delta->owned.change += static_cast<std::int64_t>(range->to - range->from);
     delta_.data_change += delta->owned.change;
+  }
+}
+
+void Replay::give_blocks_to_tails(Staging& staging, std::uint32_t clock) {
+  for (const auto& [ino, delta] : inodes_) {
+    if (!delta->file) continue;
+    std::vector<std::uint64_t> longer;
+    for (const auto& [block, bytes] : delta->file->tails)
+      if (bytes->size() > format::kMaxTail) longer.push_back(block);
+    for (const std::uint64_t block : longer) staging.give_block(*delta, block, clock);
   }
 }
 

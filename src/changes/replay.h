@@ -3,6 +3,7 @@
 
 #include <unordered_map>
 
+#include "base/gate.h"
 #include "changes/delta.h"
 #include "format/chunk.h"
 #include "format/record.h"
@@ -19,6 +20,7 @@ class Trees;
 namespace varve::changes {
 
 class InodeTable;
+class Staging;
 
 class Replay {
  public:
@@ -33,6 +35,8 @@ class Replay {
   // Where no checkpoint follows that would count the blocks of each file, and blocks and inodes of all: does so, after the
   // last chunk.
   void count();
+  // Tails that are too long for the trees wait for the next chunk, as blocks of that clock. After the last chunk.
+  void give_blocks_to_tails(Staging& staging, std::uint32_t clock) REQUIRES(the_gate);
   // Where a part of the inode file is lost: what the log changes of inodes that were in it goes as well.
   Status drop_lost_inodes();
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/crc32c.h"
 #include "base/invariant.h"
 #include "changes/changes.h"
 #include "snapshots/snapshots.h"
@@ -131,7 +132,7 @@ bool may_be_tail(const MappedBlock& old) {
 std::size_t Staging::tail_bytes(const PendingBlock& block) const {
   if (!trees_.view().has_tails || block.needs_block || !block.owner->has_attributes) return 0;
   const std::uint64_t size = block.owner->attributes.size;
-  if (place_of_tail(size, tail_limits_) != TailPlace::kept || block.block != block_of(size)) return 0;
+  if (place_of_tail(size, tail_limits_) == TailPlace::block || block.block != block_of(size)) return 0;
   std::span<const std::byte> rest(block.data, kBlockSize);
   const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
   if (!std::ranges::all_of(rest.subspan(partial_bytes(size)), is_zero)) return 0;  // nobody expects that behind the end
@@ -144,13 +145,30 @@ void Staging::keep_tail(const PendingBlock& block, std::size_t bytes) {
   InodeDelta& delta = *block.owner;
   FileDelta& file = *delta.file;
   tree::BlockEntry* const entry = file.blocks.find(block.block);
-  if (!INVARIANT(entry && entry->place.is_pending() && bytes > 0)) return;
+  if (!INVARIANT(entry && entry->place.is_pending() && bytes > 0 && bytes <= format::kMaxTail)) return;
   entry->place = tree::BlockPlace::tail();
   file.tails.insert_or_assign(block.block, std::make_shared<const format::Bytes>(block.data, block.data + bytes));
   --delta.owned.change;  // what can be a tail was counted as new
   changes_.active().data_change.fetch_sub(1, std::memory_order_relaxed);
   changes_.active().blob_bytes.fetch_add(bytes, std::memory_order_relaxed);
   changes_.active().count(0, kTailBytes + bytes);
+}
+
+void Staging::give_block(InodeDelta& delta, std::uint64_t block, std::uint32_t clock) {
+  boost::intrusive_ptr<log::OwnPayloadBuffer> buffer(new log::OwnPayloadBuffer(1));
+  std::byte* const bytes = buffer->block(0);
+  copy_tail(*delta.file->tails.at(block), 0, {bytes, kBlockSize});
+  PendingPtr pending(new PendingBlock(buffer, bytes));
+  pending->crc = crc32c({bytes, kBlockSize});
+  pending->owner = &delta;
+  pending->block = block;
+  tree::BlockEntry* const entry = delta.file->blocks.find(block);
+  if (!INVARIANT(entry && entry->place.is_tail())) return;
+  entry->place = tree::BlockPlace::pending(pending.get());
+  entry->crc = pending->crc;
+  entry->clock = clock;
+  delta.file->tails.erase(block);
+  unsealed_.keep_logged(std::move(pending));
 }
 
 void Staging::put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) noexcept {

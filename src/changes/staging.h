@@ -66,10 +66,12 @@ class Staging {
   void set_attributes(Inode& inode, Unsealed::Kind kind = Unsealed::Kind::any) noexcept REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
   void put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) noexcept
       REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
-  // With which bytes this block is to be sealed as the tail of its file; 0: as a block.
+  // With which bytes this block may be sealed as the tail of its file; 0: as a block. More than tail_limits().kept: for the log alone.
   std::size_t tail_bytes(const PendingBlock& block) const REQUIRES(the_gate);
   // It is in a chunk so: from now on the file owns no block there.
   void keep_tail(const PendingBlock& block, std::size_t bytes) REQUIRES(the_gate);
+  // Of a delta that was replayed: this tail becomes payload of the next chunk.
+  void give_block(InodeDelta& delta, std::uint64_t block, std::uint32_t clock) REQUIRES(the_gate);
   void clear(Inode& inode, std::uint64_t from, std::uint64_t to, tree::Cleared kind, std::int64_t owned_change) noexcept
       REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
   void empty(Inode& inode) noexcept REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);  // clears all of it

@@ -38,9 +38,37 @@ void Unsealed::count(const PendingBlock& block) {
   if (stream) stream_bytes_.fetch_add(kBlockSize, std::memory_order_relaxed);
 }
 
+void Unsealed::keep_logged(PendingPtr block) {
+  const Lock lock(mutex_);
+  INVARIANT(block->owner && !block->is_logged);
+  block->is_logged = true;
+  logged_.push_back(std::move(block));
+  logged_count_ = logged_.size();
+  reserved_records_ += kLoggedRecordBytes;
+}
+
+void Unsealed::give_blocks_to_logged() {
+  const Lock lock(mutex_);
+  for (PendingPtr& block : logged_) {
+    block->is_logged = false;
+    block->needs_block = true;
+    block->buffer->listed = {};  // of the chunk before
+    count(*block);
+    payload_.push_back(std::move(block));
+  }
+  logged_.clear();
+  logged_count_ = 0;  // its records stay reserved
+}
+
 void Unsealed::drop_payload(PendingBlock& block) {
   const Lock lock(mutex_);
   INVARIANT(block.owner != nullptr);
+  if (block.is_logged) {
+    block.owner = nullptr;
+    std::erase_if(logged_, [&](const PendingPtr& one) { return one.get() == &block; });
+    logged_count_ = logged_.size();
+    return;
+  }
   auto& listed = block.buffer->listed;
   INVARIANT(listed.waiting > 0);
   payload_bytes_.fetch_sub(kBlockSize, std::memory_order_relaxed);
@@ -80,7 +108,7 @@ void Unsealed::clear() {
   const Lock lock(mutex_);
   INVARIANT(payload_.empty());
   deltas_.clear();
-  reserved_records_ = 0;
+  reserved_records_ = for_logged();
   dropped_ = 0;
   payload_bytes_ = held_bytes_ = stream_bytes_ = 0;
   since_ns_ = 0;

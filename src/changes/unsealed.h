@@ -49,6 +49,13 @@ class Unsealed {
   // It was overwritten or cleared. Its bytes must not be looked at any more, and the block may go with the next call.
   void drop_payload(PendingBlock& block) REQUIRES_SHARED(the_gate);
 
+  // It is in a chunk as a tail that is too long for the trees, and stays pending until the next checkpoint.
+  void keep_logged(PendingPtr block) REQUIRES(the_gate);
+  // Those wait for the next chunk again, now as blocks.
+  void give_blocks_to_logged() REQUIRES(the_gate);
+  std::uint64_t logged() const { return logged_count_.load(); }  // blocks that they will take
+  static constexpr std::uint64_t kMostLogged = 64, kLoggedRecordBytes = 40;
+
   // Of what is wanted.
   std::uint64_t payload_bytes() const { return payload_bytes_.load(std::memory_order_relaxed); }
   // Memory that it keeps: a buffer goes when nothing of it is wanted any more, and may cost a block more (PayloadBuffer::beside).
@@ -69,13 +76,14 @@ class Unsealed {
   // It is in a chunk now.
   void clear() REQUIRES(the_gate);
   // Of operations that were let in and then had to wait for something else.
-  void forget_reservations() REQUIRES(the_gate) { reserved_records_ = 0; }
+  void forget_reservations() REQUIRES(the_gate) { reserved_records_ = for_logged(); }
   // Inodes that came and went.
   void forget_vanished() REQUIRES(the_gate);
   // What has been promised is staged now, and so much is enough for it.
   void settle_records(std::size_t bytes) REQUIRES(the_gate);
 
  private:
+  std::size_t for_logged() const { return logged() * kLoggedRecordBytes; }  // bytes of records
   void count(const PendingBlock& block) REQUIRES(mutex_);
   void forget_dropped() REQUIRES(mutex_);
 
@@ -84,6 +92,8 @@ class Unsealed {
   std::vector<InodeDelta*> deltas_ GUARDED_BY(mutex_);
   std::vector<PendingPtr> payload_ GUARDED_BY(mutex_);
   std::size_t dropped_ GUARDED_BY(mutex_) = 0;  // of payload_
+  std::vector<PendingPtr> logged_ GUARDED_BY(mutex_);
+  std::atomic<std::uint64_t> logged_count_{0};  // of logged_
   std::atomic<bool> has_more_than_times_{false}, has_news_{false};
   std::atomic<std::size_t> reserved_records_{0};
   std::atomic<std::uint64_t> payload_bytes_{0}, held_bytes_{0}, stream_bytes_{0}, since_ns_{0};

@@ -47,6 +47,7 @@ Status Checkpoint::freeze() {
   const segments::SegmentTable& segments = parts_.segments;
   const std::uint64_t limit = segments.end().limit(), count = segments.geometry().count;
   limit_ = limit < count && segments.end().in_use_from(limit) == 0 ? limit : count;
+  parts_.sealer.give_blocks_to_tails();
   lsn_ = TRY(parts_.sealer.run(false, nullptr));
   parts_.hole_feeder.freeze();
   plan_.take(request_.clean);

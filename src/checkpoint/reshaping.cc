@@ -16,6 +16,7 @@ constexpr std::uint64_t kMostLeaves = 1u << 20;  // of the reverse map: their ad
 
 Result<bool> Reshaping::retreat_closed(std::uint64_t limit, space::Space::Margin margin) {
   // What waits has been let in because of heads and holes that are given up now.
+  parts_.sealer.give_blocks_to_tails();
   TRY(parts_.sealer.run(false, nullptr));
   if (!parts_.space.admits_retreat(limit, margin)) return false;
   parts_.segments.end().set_limit(limit);

@@ -37,12 +37,28 @@ void sort_by_place(std::vector<changes::PendingPtr>& blocks) {
 
 }  // namespace
 
-void Sealer::collect() {
+// Tails that are too long for the trees: they get a block later. That pays where the chunk then has no payload, and somebody waits for it.
+bool Sealer::may_log(std::size_t bytes, std::size_t blocks) const {
+  const bool is_alone = std::ranges::all_of(groups_, [](const Payload& group) { return group.empty(); });
+  return is_alone && bytes <= format::kUsualLoggedTail && parts_.staging.unsealed().logged() + blocks <= changes::Unsealed::kMostLogged;
+}
+
+void Sealer::collect(bool commit) {
   groups_.resize(format::kMaxGroups);
   auto& payload = unsealed().payload();
+  Payload longer;
+  std::size_t bytes_of_longer = 0;
   for (changes::PendingPtr& block : payload) {
     if (!block->owner) continue;
-    Payload& kind = parts_.staging.tail_bytes(*block) ? tails_ : groups_.at(block->group);
+    const std::size_t bytes = parts_.staging.tail_bytes(*block);
+    const bool is_longer = bytes > parts_.staging.tail_limits().kept;
+    if (is_longer) bytes_of_longer += bytes;
+    Payload& kind = is_longer ? longer : bytes ? tails_ : groups_.at(block->group);
+    kind.push_back(std::move(block));
+  }
+  const bool logs = commit && may_log(bytes_of_longer, longer.size());
+  for (changes::PendingPtr& block : longer) {
+    Payload& kind = logs ? tails_ : groups_.at(block->group);
     kind.push_back(std::move(block));
   }
   payload.clear();
@@ -218,7 +234,11 @@ void Sealer::encode_tails() {
 }
 
 void Sealer::keep_tails() {
-  for (const changes::PendingPtr& block : tails_) parts_.staging.keep_tail(*block, parts_.staging.tail_bytes(*block));
+  for (const changes::PendingPtr& block : tails_) {
+    const std::size_t bytes = parts_.staging.tail_bytes(*block);
+    if (bytes > parts_.staging.tail_limits().kept) unsealed().keep_logged(block);
+    else parts_.staging.keep_tail(*block, bytes);
+  }
 }
 
 void Sealer::clear_marks() {
@@ -304,12 +324,15 @@ void Sealer::forget() {
   records_.clear();
 }
 
+void Sealer::give_blocks_to_tails() { unsealed().give_blocks_to_logged(); }
+
 bool Sealer::make_room_for_records() noexcept {
   // Where its block goes is not known before the seal, so that each may need a record of its own.
   constexpr std::size_t kMapBytes = 40;
   const std::size_t most = unsealed().most_record_bytes() / 4 * 3;
   unsealed().forget_vanished();
   std::size_t needed = (unsealed().payload_bytes() >> kBlockShift) * kMapBytes;
+  needed += unsealed().logged() * changes::Unsealed::kLoggedRecordBytes;
   for (const changes::PendingPtr& block : unsealed().payload())
     if (block->owner) needed += parts_.staging.tail_bytes(*block);
   if (needed > most) return false;
@@ -325,12 +348,12 @@ Result<Lsn> Sealer::run(bool commit, io::Reactor* reactor) noexcept {
   reactor_ = reactor;
   const Lsn before = parts_.log.position().lsn;
   Lsn lsn = before;
-  if (unsealed().deltas().empty()) {
+  if (unsealed().deltas().empty() && unsealed().payload_bytes() == 0) {
     unsealed().forget_reservations();  // of operations that were let in and then had to wait for something else
     return lsn;
   }
   parts_.log.heads().set_clock(parts_.log_clock.now());
-  collect();
+  collect(commit);
   const bool in_chain = stays_in_chain();
   in_chain ? put_in_chain() : write_to_heads(commit);
   const Status written = write_chunk(lsn, in_chain, commit);

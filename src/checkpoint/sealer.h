@@ -49,6 +49,8 @@ class Sealer {
   // What is half sealed cannot be taken back: if memory is lacking for it, the daemon ends, and the log has what was before.
   // `reactor`: of the calling thread, or null.
   Result<Lsn> run(bool commit, io::Reactor* reactor) noexcept REQUIRES(the_gate);
+  // What the log has as a tail and the trees cannot have becomes payload of the next chunk: before a checkpoint freezes, or heads are given up.
+  void give_blocks_to_tails() REQUIRES(the_gate);
   log::ChunkStamp stamp() const;  // of the next chunk
   // Operations are promised room for the most that they may write; much of it is never needed, since later ones change the same
   // inodes and take away what earlier ones have made. Counts what a seal would write now, and takes the rest of the promises back.
@@ -59,7 +61,8 @@ class Sealer {
   using Payload = std::vector<changes::PendingPtr>;
 
   changes::Unsealed& unsealed() { return parts_.staging.unsealed(); }
-  void collect() REQUIRES(the_gate);
+  void collect(bool commit) REQUIRES(the_gate);
+  bool may_log(std::size_t bytes, std::size_t blocks) const;
   void write_to_heads(bool commit) REQUIRES(the_gate);
   static std::size_t piece_of(std::span<const changes::PendingPtr> blocks);
   format::Run allocate(unsigned group, std::span<const changes::PendingPtr> blocks) REQUIRES(the_gate);

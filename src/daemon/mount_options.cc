@@ -152,6 +152,11 @@ constexpr Option kOptions[] = {
      [](MountOptions& o, Value v) -> Status {
        return o.fs.streams = static_cast<unsigned>(TRY(parse_number("streams", v, 1, 64))), Status();
      }},
+    {"tails", kValue, "1 to 1024: so many bytes of a small file stand beside its inode, without a block; off: of no new one",
+     [](MountOptions& o, Value v) -> Status {
+       o.fs.tails = v == "off" ? 0U : static_cast<std::uint32_t>(TRY(parse_number("tails", v, 1, format::kMaxTail)));
+       return {};
+     }},
     {"plugin", kValue, "shared object with policies; stands before the options that name them",
      [](MountOptions&, Value v) -> Status { return cleaner::load_plugin(TRY(check_loadable(std::string(v)))); }},
     {"memory", kValue, "bound of the daemon's memory, as 256M", set_memory},

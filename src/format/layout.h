@@ -22,6 +22,7 @@ inline constexpr std::uint32_t kMaxLongHeaderBlocks = 256;        // of those wi
 inline constexpr std::uint32_t kMaxExtentBlocks = 256;
 inline constexpr std::size_t kMaxTail = 1024;                    // bytes of a file that stand in its item
 inline constexpr std::size_t kMaxLoggedTail = kBlockSize;        // the same in a record of the log
+inline constexpr std::size_t kUsualLoggedTail = 3584;            // in one block with what else a chunk's header mostly has
 inline constexpr unsigned kMaxGroups = 16;
 inline constexpr std::size_t kMaxName = 255;
 inline constexpr std::size_t kMaxSymlink = 4095;

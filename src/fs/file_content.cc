@@ -151,11 +151,13 @@ Status leave_tail(Attempt& a, changes::Inode& inode) {
   const std::uint64_t block = blocks_for(inode.attributes.size) - 1;
   changes::MappedBlock mapped;
   TRY(changes::resolve_blocks(inode, a.view(), a.source(), block, {&mapped, 1}));
+  const bool is_logged = mapped.kind == Kind::pending && mapped.pending->is_logged;
   if (mapped.kind == Kind::pending) mapped.pending->needs_block = true;
-  if (mapped.kind != Kind::tail) return {};
+  if (mapped.kind != Kind::tail && !is_logged) return {};
   TRY(a.admit({.record_bytes = kFewRecordBytes, .new_blocks = 1, .payload = 1, .places = kFewPlaces}));
   BlockBuilder builder(1);
-  changes::copy_tail(*mapped.tail, 0, {builder.data(0), kBlockSize});
+  if (is_logged) std::memcpy(builder.data(0), mapped.pending->data, kBlockSize);
+  else changes::copy_tail(*mapped.tail, 0, {builder.data(0), kBlockSize});
   changes::StageBlock staged{block, builder.finish(0), mapped};
   staged.data->needs_block = true;
   const std::uint64_t clock = a.store().log_clock().advance(1);

@@ -37,7 +37,9 @@ Space::Space(const SpaceParts& parts) : parts_(parts) {}
 // counted twice then. In the other order it might not be counted at all.
 std::uint64_t Space::waiting_payload() const {
   const std::uint64_t admitted = admitted_payload_.load();
-  return admitted + (parts_.staging.unsealed().payload_bytes() >> kBlockShift);
+  const changes::Unsealed& unsealed = parts_.staging.unsealed();
+  const std::uint64_t logged = unsealed.logged();
+  return admitted + logged + (unsealed.payload_bytes() >> kBlockShift);
 }
 
 SpaceView Space::view() const {

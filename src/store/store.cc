@@ -60,7 +60,7 @@ std::uint64_t erase_unit_of(const format::Superblock& super) {
 }
 
 format::TailLimits limits_of(const format::Superblock& super, const StoreOptions& options) {
-  return options.tails ? format::TailLimits{*options.tails, 0} : super.tails;
+  return options.tails ? format::TailLimits{*options.tails, *options.tails ? format::kUsualLoggedTail : 0} : super.tails;
 }
 
 }  // namespace
@@ -278,6 +278,7 @@ Status Store::recover(const std::function<Status()>& make_equal) {
     const Gate::Closure closed(gate_);
     log_->heads().set_clock(recovered.clock);
     log_->start(position, options_.random->next(), true);
+    if (!options_.read_only) replay.give_blocks_to_tails(*staging_, log_clock_->units(recovered.clock));
   }
   if (options_.read_only) return {};
   log_info("{}: recovered {} of the log", device().name(), counted(recovered.chunks, "chunk"));

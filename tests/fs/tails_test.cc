@@ -7,6 +7,7 @@
 
 #include "base/counted.h"
 #include "check/check.h"
+#include "changes/staging.h"
 #include "checkpoint/superblock_keeper.h"
 #include "compare/kept_file.h"
 #include "device/io_context.h"
@@ -84,6 +85,29 @@ class Tails : public test::MountedTest {
     EXPECT_EQ(report->errors() + report->warnings(), 0U) << what;
     ASSERT_TRUE(fixture_.mount().ok()) << what;
   }
+  // Longer or shorter, a bit more, a bit less, and longer again; with the file brought to that state between each two.
+  void expect_resized(std::uint64_t bytes, std::uint64_t size, State state) {
+    const std::string what = fmt::format("{} to {} in state {}", bytes, size, static_cast<int>(state));
+    const Ino file = make("/" + what, bytes);
+    bring_to(state);
+    ASSERT_TRUE(set_size(file, size).ok());
+    std::vector<std::byte> wanted = content(bytes);
+    wanted.resize(size);
+    EXPECT_EQ(read(file), wanted) << what;
+    bring_to(state);
+    EXPECT_EQ(read(file), wanted) << what;
+    put(file, size, 50, 1);
+    const auto more = test::pattern_bytes(1, size, 50);
+    wanted.insert(wanted.end(), more.begin(), more.end());
+    EXPECT_EQ(read(file), wanted) << what;
+    bring_to(state);
+    for (const std::uint64_t next : {200U, 2000U}) {
+      ASSERT_TRUE(set_size(file, next).ok());
+      wanted.resize(next);
+      EXPECT_EQ(read(file), wanted) << what;
+    }
+    expect(file, wanted, what);
+  }
   std::uint64_t written_bytes() { return fixture_.store().io().counts()[io::IoKind::write].bytes; }
   std::uint64_t data_blocks() { return fixture_.store().superblocks().written().data_blocks; }
 };
@@ -119,6 +143,35 @@ TEST_F(Tails, a_synced_small_file_is_one_block_for_the_device) {
   }
 }
 
+TEST_F(Tails, synced_lines_are_one_block_each_for_the_device) {
+  const Ino file = make("/log", 0);
+  put(file, 0, 100, 1);
+  ASSERT_TRUE(sync().ok());
+  for (std::uint64_t size = 200; size <= 12'000; size += 100) {
+    const std::uint64_t before = written_bytes();
+    put(file, size - 100, 100, 1);
+    ASSERT_TRUE(sync().ok());
+    const bool is_tail = size % kBlockSize >= 100 && size % kBlockSize <= format::kUsualLoggedTail;  // else a block is full, or nearly so
+    EXPECT_EQ(written_bytes() - before, is_tail ? kBlockSize : 2 * kBlockSize) << size;
+  }
+  expect(file, content(12'000));
+}
+
+TEST_F(Tails, no_more_of_the_longer_ones_wait_than_a_checkpoint_has_blocks_for) {
+  constexpr unsigned kFiles = 100;
+  std::vector<Ino> files;
+  for (unsigned i = 0; i < kFiles; ++i) {
+    files.push_back(make(fmt::format("/{}", i), 2000, i));
+    ASSERT_TRUE(sync().ok());
+  }
+  EXPECT_EQ(fixture_.store().staging().unsealed().logged(), changes::Unsealed::kMostLogged);
+  for (unsigned i = 0; i < kFiles; ++i) EXPECT_EQ(read(files[i]), content(2000, i)) << i;
+  recover();
+  EXPECT_EQ(data_blocks(), kFiles);
+  for (unsigned i = 0; i < kFiles; ++i) EXPECT_EQ(read(files[i]), content(2000, i)) << i;
+  expect_sound();
+}
+
 TEST_F(Tails, appended_lines_leave_the_tree_when_they_are_a_block) {
   const Ino file = make("/log", 0);
   std::uint64_t size = 0;
@@ -134,47 +187,29 @@ TEST_F(Tails, appended_lines_leave_the_tree_when_they_are_a_block) {
   expect(file, content(size));
 }
 
-TEST_F(Tails, a_file_that_goes_on_elsewhere_has_a_block_there) {
-  for (const State state : kStates) {
-    const Ino file = make(fmt::format("/{}", static_cast<int>(state)), 300);
-    bring_to(state);
-    put(file, 5 * kBlockSize, 200, 1);
-    std::vector<std::byte> wanted = content(5 * kBlockSize + 200);
-    std::fill(wanted.begin() + 300, wanted.begin() + 5 * kBlockSize, std::byte{0});
-    expect(file, wanted, fmt::format("state {}", static_cast<int>(state)));
-    EXPECT_EQ(owned(file), 1U);
-  }
-}
-
-TEST_F(Tails, a_file_becomes_longer_and_shorter) {
-  for (const State state : kStates)
-    for (const std::uint64_t size : {std::uint64_t{1}, std::uint64_t{250}, std::uint64_t{900}, std::uint64_t{3000}, kBlockSize,
-                                     kBlockSize + 1, 3 * kBlockSize + 5}) {
-      const std::string what = fmt::format("{} in state {}", size, static_cast<int>(state));
-      const Ino file = make("/" + what, 300);
+TEST_F(Tails, H61_a_file_that_goes_on_elsewhere_has_a_block_there) {
+  for (const std::uint64_t bytes : {300U, 2000U})
+    for (const State state : kStates) {
+      const std::string what = fmt::format("{} in state {}", bytes, static_cast<int>(state));
+      const Ino file = make("/" + what, bytes);
       bring_to(state);
-      ASSERT_TRUE(set_size(file, size).ok());
-      std::vector<std::byte> wanted = content(300);
-      wanted.resize(size);
-      EXPECT_EQ(read(file), wanted) << what;
-      bring_to(state);
-      EXPECT_EQ(read(file), wanted) << what;
-      put(file, size, 50, 1);
-      wanted.resize(size + 50);
-      const auto more = test::pattern_bytes(1, size, 50);
-      std::ranges::copy(more, wanted.begin() + static_cast<std::ptrdiff_t>(size));
-      EXPECT_EQ(read(file), wanted) << what;
-      bring_to(state);
-      ASSERT_TRUE(set_size(file, 200).ok());
-      wanted.resize(200);
-      EXPECT_EQ(read(file), wanted) << what;
-      ASSERT_TRUE(set_size(file, 2000).ok());
-      wanted.resize(2000);
+      put(file, 5 * kBlockSize, 200, 1);
+      std::vector<std::byte> wanted = content(5 * kBlockSize + 200);
+      std::fill(wanted.begin() + static_cast<std::ptrdiff_t>(bytes), wanted.begin() + 5 * kBlockSize, std::byte{0});
       expect(file, wanted, what);
+      EXPECT_EQ(owned(file), 1U);
     }
 }
 
-TEST_F(Tails, room_that_is_set_aside_stays_so) {
+TEST_F(Tails, H61_a_file_becomes_longer_and_shorter) {
+  for (const std::uint64_t bytes : {300U, 2000U})
+    for (const State state : kStates)
+      for (const std::uint64_t size : {std::uint64_t{1}, std::uint64_t{250}, std::uint64_t{900}, std::uint64_t{3000}, kBlockSize,
+                                       kBlockSize + 1, 3 * kBlockSize + 5})
+        expect_resized(bytes, size, state);
+}
+
+TEST_F(Tails, H61_room_that_is_set_aside_stays_so) {
   for (const State state : kStates)
     for (const auto mode : {FallocateMode::allocate, FallocateMode::allocate_keep_size}) {
       const Ino file = make(fmt::format("/{}-{}", static_cast<int>(state), static_cast<int>(mode)), 300);
@@ -301,7 +336,7 @@ class TailsOfAnOldFilesystem : public Tails {
   bool has_bit() { return fixture_.store().superblocks().written().features.incompat & format::kIncompatTails; }
 };
 
-TEST_F(TailsOfAnOldFilesystem, come_with_the_option_and_a_checkpoint) {
+TEST_F(TailsOfAnOldFilesystem, H61_come_with_the_option_and_a_checkpoint) {
   if (has_bit()) GTEST_SKIP() << "VARVE_TEST_TAILS";
   const Ino before = make("/before", 300);
   ASSERT_TRUE(fixture_.unmount().ok());

@@ -52,6 +52,7 @@ Status make_image(io::BlockDevice& device, const ImageParameters& parameters) {
   make.superblocks_in_place = parameters.superblocks_in_place;
   static const std::uint64_t tails = number_setting("VARVE_TEST_TAILS", 0);  // small files in the tree
   make.tails.kept = parameters.tails ? parameters.tails : tails;
+  make.tails.logged = make.tails.kept ? format::kUsualLoggedTail : 0;
   make.now = Timestamp{ManualClock::kStart / 1'000'000'000 - 1, 0};
   const format::EmptyFilesystem made = TRY(format::make_filesystem(make, random));
   for (const format::MadeNode& node : made.nodes) TRY(write_block(device, node.address, node.bytes));

@@ -39,6 +39,7 @@ struct Arguments {
   bool probe = false;
   std::uint16_t streams = 0;       // 0: not known
   std::uint64_t erase_unit = 0;    // bytes, 0: as the device tells
+  std::uint32_t tails = 0;         // bytes, 0: none
 };
 
 void declare(CLI::App& app, Arguments& a) {
@@ -56,6 +57,8 @@ void declare(CLI::App& app, Arguments& a) {
       ->transform(positive_size_value());
   app.add_option("--streams", a.streams, "How many places the device keeps open for writing at once, as 5 (not known)")
       ->check(number_value(1, 1000, "5"));
+  app.add_option("--tails", a.tails, "Up to so many bytes of a file stand beside its inode, without a block: 1 to 1024 (none)")
+      ->check(number_value(1, format::kMaxTail, "1024"));
   app.add_flag("--probe", a.probe, "Find both by timed writes first: seconds, on slow cards a minute or two");
   app.add_flag("--superblocks-in-place", a.in_place, "So that older versions can mount it; dearer on cards and sticks");
   app.add_flag("--json", a.json, "Print what was made as JSON");
@@ -93,6 +96,7 @@ Result<format::MakeParameters> parameters_of(const Arguments& a, const io::Geome
     return Error(Errc::invalid, "the segment size must be a power of two from 256 KiB to 64 MiB");
   p.segment_blocks = static_cast<std::uint32_t>(a.segment_size >> kBlockShift);
   TRY(describe_device(a, geometry, p));
+  if (a.tails) p.tails = {a.tails, format::kUsualLoggedTail};
   p.superblocks_in_place = a.in_place;
   p.label = a.label;
   if (!a.uuid.empty()) {

@@ -43,6 +43,7 @@ Report report_of(const format::Superblock& s, const std::string& path, bool dry_
            {"erase_unit_is", nullptr, std::string(format::name_of(s.device.erase_source))},
            known("streams", "Places written in turn", s.device.streams, false, s.device.streams_source),
            {"streams_are", nullptr, std::string(format::name_of(s.device.streams_source))},
+           {"tails", s.tails.kept ? "Bytes beside an inode" : nullptr, s.tails.kept},
            {"dry_run", "Dry run", dry_run}}};
 }
 

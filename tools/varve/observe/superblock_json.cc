@@ -77,6 +77,7 @@ Json superblock_json(const format::Superblock& s) {
           {"first_segment", s.first_segment.v},
           {"area", area_json(s)},
           {"device", control::to_json(s.device)},
+          {"tails", {{"kept", s.tails.kept}, {"logged", s.tails.logged}}},
           {"clean", s.clean},
           {"serial", s.serial.v},
           {"lsn", s.lsn.v},
