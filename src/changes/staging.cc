@@ -348,8 +348,8 @@ void Staging::free_inode(Inode& inode) noexcept {
   INVARIANT(!delta.freed);
   INVARIANT(inode.attributes.nlink == 0);
   if (delta.file) {
-    // Inside the gate, as in clear().
     FileDelta& file = *delta.file;
+    // Inside the gate, as in clear().
     file.blocks.erase_range(0, ~0ULL, [&](const tree::BlockEntry& entry) NO_THREAD_SAFETY_ANALYSIS { drop_entry(file, entry); });
     delta.file.reset();
   }

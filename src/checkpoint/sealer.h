@@ -49,7 +49,7 @@ class Sealer {
   // What is half sealed cannot be taken back: if memory is lacking for it, the daemon ends, and the log has what was before.
   // `reactor`: of the calling thread, or null.
   Result<Lsn> run(bool commit, io::Reactor* reactor) noexcept REQUIRES(the_gate);
-  // What the log has as a tail and the trees cannot have becomes payload of the next chunk: before a checkpoint freezes, or heads are given up.
+  // Before a checkpoint freezes, or heads are given up: tails in the log that are too long for the trees become payload of the next chunk.
   void give_blocks_to_tails() REQUIRES(the_gate);
   log::ChunkStamp stamp() const;  // of the next chunk
   // Operations are promised room for the most that they may write; much of it is never needed, since later ones change the same

@@ -154,7 +154,8 @@ class WriteRange {
     if (end % kBlockSize && end < inode.attributes.size && (count_ > 1 || !(offset_ % kBlockSize)))
       tail = TRY(old_bytes(inode, count_ - 1, owned));
     const std::size_t of_tail = changes::tail_record_bytes(std::max(end, inode.attributes.size), a_.staging().tail_limits());
-    TRY(a_.admit({.record_bytes = 400 + 40 * count_ + of_tail, .new_blocks = owned.fresh + kept(owned), .payload = count_, .places = kFewPlaces}));
+    TRY(a_.admit({.record_bytes = 400 + 40 * count_ + of_tail, .new_blocks = owned.fresh + kept(owned), .payload = count_,
+                  .places = kFewPlaces}));
     stage(inode, owned, head, tail);
     return {};
   }

@@ -173,7 +173,8 @@ void InodeCleaner::judge_tail() {
   if (inode_.tail.empty()) return;
   if (inode_.written_end > inode_.tail_block || blocks_for(size) > inode_.tail_block + 1) return lose_tail("the file goes on behind it");
   if (inode_.tail_end() <= size) return;
-  actions_.add(ActionCode::size_corrected, inode_.ino, fmt::format("{}, it has a tail up to byte {}", counted(size, "byte"), inode_.tail_end()));
+  actions_.add(ActionCode::size_corrected, inode_.ino,
+               fmt::format("{}, it has a tail up to byte {}", counted(size, "byte"), inode_.tail_end()));
   size = inode_.tail_end();
 }
 
