@@ -157,7 +157,7 @@ TEST_F(Tails, synced_lines_are_one_block_each_for_the_device) {
   expect(file, content(12'000));
 }
 
-TEST_F(Tails, no_more_of_the_longer_ones_wait_than_a_checkpoint_has_blocks_for) {
+TEST_F(Tails, H61_no_more_of_the_longer_ones_wait_than_a_checkpoint_has_blocks_for) {
   constexpr unsigned kFiles = 100;
   std::vector<Ino> files;
   for (unsigned i = 0; i < kFiles; ++i) {

@@ -26,10 +26,10 @@ void must(const Status& status, const char* what) {
 
 std::string to_string(const CrashSetup& setup) {
   return fmt::format("bytes={} segment={} seed={} completion={} records={} gap={} streams={} discard={} background={} in_place={} "
-                     "protect={} holds={} strategy={} victims={} placement={}",
+                     "protect={} holds={} tails={} strategy={} victims={} placement={}",
                      setup.bytes, setup.segment_blocks, setup.seed, setup.completion_seed, setup.checkpoint_records, setup.chunk_gap,
                      setup.streams, setup.discard ? 1 : 0, setup.background ? 1 : 0, setup.superblocks_in_place ? 1 : 0,
-                     setup.protect ? 1 : 0, setup.holds ? 1 : 0, setup.strategy, setup.victims, setup.placement);
+                     setup.protect ? 1 : 0, setup.holds ? 1 : 0, setup.tails, setup.strategy, setup.victims, setup.placement);
 }
 
 CrashSetup parse_setup(const std::string& text) {
@@ -51,6 +51,7 @@ CrashSetup parse_setup(const std::string& text) {
     if (name == "records") setup.checkpoint_records = value;
     if (name == "gap") setup.chunk_gap = static_cast<std::uint32_t>(value);
     if (name == "streams") setup.streams = static_cast<unsigned>(value);
+    if (name == "tails") setup.tails = static_cast<std::uint32_t>(value);
     if (name == "discard") setup.discard = value != 0;
     if (name == "in_place") setup.superblocks_in_place = value != 0;
     if (name == "protect") setup.protect = value != 0;
@@ -80,7 +81,7 @@ DurableState prepare(const CrashSetup& setup, const Script& script) {
   SeededRandom random(setup.seed);
   FsFixture fixture(*state.image, with_protection(options_for(setup, clock, random), setup));
   Lockstep steps(fixture, clock);
-  must(make_image(*state.image, {setup.segment_blocks, setup.seed, setup.superblocks_in_place}), "mkfs");
+  must(make_image(*state.image, {setup.segment_blocks, setup.seed, setup.superblocks_in_place, setup.tails}), "mkfs");
   must(fixture.mount(), "mount");
   must(steps.adopt_root(), "root");
   const std::string failure = run_script(steps, script);

@@ -29,6 +29,7 @@ struct CrashSetup {
   std::uint64_t checkpoint_records = 0;  // 0: as by default
   std::uint32_t chunk_gap = 0;         // blocks behind each chunk that somebody waits for; 0: as test_options() has it
   unsigned streams = 0;                // as the mount option; 0: as test_options() has it
+  std::uint32_t tails = 0;             // bytes of the longest that stand in the tree; 0: as VARVE_TEST_TAILS says
   bool discard = false;
   bool superblocks_in_place = false;
   bool protect = false;  // automatic snapshots of 80 s, one each 30 s; not when the filesystem comes back after a crash

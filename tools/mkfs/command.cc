@@ -58,7 +58,7 @@ void declare(CLI::App& app, Arguments& a) {
   app.add_option("--streams", a.streams, "How many places the device keeps open for writing at once, as 5 (not known)")
       ->check(number_value(1, 1000, "5"));
   app.add_option("--tails", a.tails, "Up to so many bytes of a file stand beside its inode, without a block: 1 to 1024 (none)")
-      ->check(number_value(1, format::kMaxTail, "1024"));
+      ->check(number_value<std::uint64_t>(1, format::kMaxTail, "1024"));
   app.add_flag("--probe", a.probe, "Find both by timed writes first: seconds, on slow cards a minute or two");
   app.add_flag("--superblocks-in-place", a.in_place, "So that older versions can mount it; dearer on cards and sticks");
   app.add_flag("--json", a.json, "Print what was made as JSON");
