@@ -2,6 +2,7 @@
 #include "fuzz/image.h"
 #include "fuzz/requests.h"
 #include "fuzz/streams.h"
+#include "fuzz/units.h"
 
 namespace varve::fuzz {
 
@@ -12,6 +13,7 @@ std::span<const Target> targets() {
                                         {"node", node, node_seeds, 10000},
                                         {"item", item, item_seeds, 20000},
                                         {"map_record", map_record, map_record_seeds, 3000},
+                                        {"units", units, unit_seeds, 3000},
                                         {"options", options, option_seeds, 3000},
                                         {"requests", requests, request_seeds, 1000},
                                         {"image", image, image_seeds, 300, vary_image},

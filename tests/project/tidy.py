@@ -22,6 +22,7 @@ ROOMS = {
     "io": ["base"],
     "remote": ["io", "base"],
     "format": ["base"],
+    "blocks": ["format", "base"],
     "lease": ["format", "remote", "io", "base"],
     "device": ["format", "io", "base"],
     "segments": ["device", "format", "base"],
@@ -54,6 +55,7 @@ ROOMS = {
 # Foreign headers that only some rooms may know.
 FOREIGN = [
     (re.compile(r"<liburing"), {"io"}),
+    (re.compile(r"<(zstd|lz4)"), {"blocks"}),
     (re.compile(r"<(fuse|fuse3/|linux/fuse)"), {"fuse/protocol", "fuse/transport", "fuse/operations", "daemon"}),
     (re.compile(r"<CLI/"), set()),
 ]

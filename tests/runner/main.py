@@ -16,7 +16,7 @@ from commands import LOGS
 from stages import Build, Fuzzing, Images, Machines, Mutations, Packages, Settings, Suite
 from stamps import Stamps
 
-FUZZ_TARGETS = ("superblock", "chunk", "records", "node", "item", "map_record", "options", "requests", "sfile", "streams", "image")
+FUZZ_TARGETS = ("superblock", "chunk", "records", "node", "item", "map_record", "units", "options", "requests", "sfile", "streams", "image")
 
 
 def clang():
