@@ -30,7 +30,8 @@ int measure(const std::vector<bench::Unit>& units) {
     std::cerr << "no file there has two blocks: name a tree with larger ones\n";
     return 1;
   }
-  std::printf("%zu units\n\n| | stored | units kept | encode MiB/s | decode MiB/s | missed | in vain |\n|---|---:|---:|---:|---:|---:|---:|\n", units.size());
+  std::printf("%zu units\n\n", units.size());
+  std::printf("| | stored | units kept | encode MiB/s | decode MiB/s | missed | in vain |\n|---|---:|---:|---:|---:|---:|---:|\n");
   for (const char* name : {"lz4", "zstd:1", "zstd", "zstd:9"}) print_coding(units, name);
   const auto look = bench::measure_promise(units);
   std::printf("\npromise: %.2f us a unit, %.1f %% of a copy with checksums; %.1f %% of the units have it\n",

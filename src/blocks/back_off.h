@@ -5,7 +5,7 @@
 
 namespace varve::blocks {
 
-// Two bytes for each file that is written. Whoever has the lock of the inode calls it.
+// Two bytes for each file that is written. Not thread-safe: it belongs to what the lock of the inode guards.
 class BackOff {
  public:
   static constexpr std::uint8_t kMostPatience = 7;  // 2^7 - 1 units are passed over, 16 MiB

@@ -28,7 +28,10 @@ void count(std::span<const std::byte> bytes, Counts& even, Counts& odd) {
 const std::array<float, kSampleBytes + 1>& weights() {
   static const auto kWeights = [] {
     std::array<float, kSampleBytes + 1> table{};
-    for (std::size_t n = 2; n < table.size(); ++n) table[n] = static_cast<float>(static_cast<double>(n) * std::log2(static_cast<double>(n)));
+    for (std::size_t n = 2; n < table.size(); ++n) {
+      const auto count = static_cast<double>(n);
+      table[n] = static_cast<float>(count * std::log2(count));
+    }
     return table;
   }();
   return kWeights;

@@ -17,8 +17,8 @@ class UnitDecoder {
   UnitDecoder(const UnitDecoder&) = delete;
   UnitDecoder& operator=(const UnitDecoder&) = delete;
 
-  // `stored`: all blocks of the unit, in their order. The content is 2…format::kUnitBlocks whole blocks. Any bytes may come: those that are no
-  // unit, or not exactly one, are Errc::corrupt. Errc::no_memory if the library got none.
+  // `stored`: all blocks of the unit, in their order. The content is 2…format::kUnitBlocks whole blocks. Any bytes may come: those that
+  // are no unit, or not exactly one, are Errc::corrupt. Errc::no_memory if the library got none.
   Result<AlignedBuffer> decode(std::span<const std::byte> stored);
 
  private:

@@ -27,8 +27,9 @@ struct UnitEncoder::Memory {
 
   std::size_t by_lz4(std::span<const std::byte> content, std::span<std::byte> out) {
     if (lz4.empty()) lz4.resize(divide_up(static_cast<std::size_t>(LZ4_sizeofState()), sizeof(std::uint64_t)));
-    const int bytes = LZ4_compress_fast_extState(lz4.data(), reinterpret_cast<const char*>(content.data()), reinterpret_cast<char*>(out.data()),
-                                                 static_cast<int>(content.size()), static_cast<int>(out.size()), 1);
+    const auto* from = reinterpret_cast<const char*>(content.data());
+    auto* to = reinterpret_cast<char*>(out.data());
+    const int bytes = LZ4_compress_fast_extState(lz4.data(), from, to, static_cast<int>(content.size()), static_cast<int>(out.size()), 1);
     return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
   }
 };

@@ -1,4 +1,4 @@
-// A coded unit as it is stored: a header, coded bytes, zeros to the end of its last block. What the bytes decode to is for blocks/unit_codec.h.
+// A coded unit as it is stored: a header, coded bytes, zeros to the end of its last block. What the bytes decode to is for the room blocks.
 #pragma once
 
 #include <cstdint>

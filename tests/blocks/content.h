@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -21,7 +22,7 @@ inline Content noise(std::uint32_t blocks, std::uint64_t seed = 1) {
 
 // Words of a few kinds in a random order.
 inline Content text(std::uint32_t blocks, std::uint64_t seed = 1) {
-  static constexpr std::string_view kWords[] = {"the log ", "and a tree, ", "of blocks\n", "where ", "0x1f, ", "return ", "    ", "segment "};
+  static constexpr std::string_view kWords[] = {"the log ", "and a tree, ", "of blocks\n", "where ", "0x1f, ", "return ", "    ", "part "};
   SeededRandom random(seed);
   Content content;
   while (content.size() < blocks * kBlockSize) {

@@ -1,9 +1,9 @@
 // Content becomes stored blocks and content again; bytes that are no unit are an error.
 #include <gtest/gtest.h>
+#include <zstd.h>
 
 #include <algorithm>
 #include <optional>
-#include <zstd.h>
 
 #include "blocks/content.h"
 #include "blocks/unit_decoder.h"
@@ -15,7 +15,8 @@ namespace {
 
 using test::Content;
 
-const Compression kCompressions[] = {{format::Coding::zstd, 1}, {format::Coding::zstd, 3}, {format::Coding::zstd, 15}, {format::Coding::lz4, 1}};
+const Compression kCompressions[] = {
+    {format::Coding::zstd, 1}, {format::Coding::zstd, 3}, {format::Coding::zstd, 15}, {format::Coding::lz4, 1}};
 
 // The stored blocks, or nothing.
 Content encoded(const Content& content, const Compression& how) {
@@ -89,16 +90,20 @@ TEST(UnitCodec, OneEncoderAndOneDecoderServeUnitsOfAllKinds) {
   }
 }
 
-TEST(UnitCodec, AChangedByteIsAnError) {
+// Of lz4 a changed distance may lead to the same bytes. Other content never passes for that of the unit.
+TEST(UnitCodec, AChangedByteIsAnErrorOrChangesNothing) {
   SeededRandom random(3);
   for (const Compression& how : kCompressions) {
-    const Content stored = encoded(test::text(32), how);
+    const Content content = test::text(32);
+    const Content stored = encoded(content, how);
     for (unsigned i = 0; i < 300; ++i) {
       Content changed = stored;
       std::size_t at = random.next() % (i < 100 ? format::kUnitHeaderBytes : changed.size());
       if (at == 6 || at == 7) at = 8;  // two reserved bytes mean nothing
       changed[at] ^= static_cast<std::byte>(1 + random.next() % 255);
-      EXPECT_EQ(decoded(changed), std::nullopt) << text_of(how) << " byte " << at;
+      const auto back = decoded(changed);
+      const bool is_right = back ? how.coding == format::Coding::lz4 && at >= format::kUnitHeaderBytes && *back == content : true;
+      EXPECT_TRUE(is_right) << text_of(how) << " byte " << at;
     }
   }
 }
