@@ -25,7 +25,7 @@ void print_coding(const std::vector<bench::Unit>& units, const char* name) {
               percent(static_cast<double>(r.vain_units), static_cast<double>(r.units)));
 }
 
-int measure(const std::vector<bench::Unit>& units) {
+int measure(const std::vector<bench::Unit>& units, bool is_noise) {
   if (units.empty()) {
     std::cerr << "no file there has two blocks: name a tree with larger ones\n";
     return 1;
@@ -37,6 +37,7 @@ int measure(const std::vector<bench::Unit>& units) {
   std::printf("\npromise: %.2f us a unit, %.1f %% of a copy with checksums; %.1f %% of the units have it\n",
               look.look_seconds * 1e6 / static_cast<double>(units.size()), percent(look.look_seconds, look.base_seconds),
               percent(static_cast<double>(look.promising), static_cast<double>(units.size())));
+  if (is_noise) std::printf("with the back-off: %.2f %% of a copy with checksums\n", percent(look.stream_seconds, look.base_seconds));
   return 0;
 }
 
@@ -55,5 +56,5 @@ int main(int argc, char** argv) {
     std::cerr << "give a file or a directory, or --noise\n";
     return 2;
   }
-  return measure(noise ? bench::units_of_noise(mib) : bench::units_below({places.begin(), places.end()}, mib));
+  return measure(noise ? bench::units_of_noise(mib) : bench::units_below({places.begin(), places.end()}, mib), noise);
 }

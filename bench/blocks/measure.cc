@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/crc32c.h"
+#include "blocks/back_off.h"
 #include "blocks/promise.h"
 #include "blocks/unit_decoder.h"
 #include "blocks/unit_encoder.h"
@@ -125,6 +126,15 @@ PromiseResult measure_promise(const std::vector<Unit>& units) {
   });
   result.look_seconds = seconds_of([&] {
     for (const Unit& unit : units) result.promising += blocks::is_promising(unit);
+  });
+  blocks::UnitEncoder encoder;
+  blocks::BackOff back_off;
+  result.stream_seconds = seconds_of([&] {
+    for (const Unit& unit : units) {
+      if (!back_off.may_try()) continue;
+      const bool is_kept = blocks::is_promising(unit) && encoder.encode(unit, {}, copy) > 0;
+      is_kept ? back_off.succeeded() : back_off.failed();
+    }
   });
   if (sum == 1) std::cerr << '\n';  // so that no compiler leaves the sums out
   return result;

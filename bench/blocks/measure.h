@@ -25,6 +25,7 @@ CodingResult measure_coding(const std::vector<Unit>& units, const blocks::Compre
 
 struct PromiseResult {
   double look_seconds = 0, base_seconds = 0;  // base: a copy, and a checksum for each block
+  double stream_seconds = 0;  // looks and attempts that fail, with the back-off, if all units are one file
   std::uint64_t promising = 0;
 };
 PromiseResult measure_promise(const std::vector<Unit>& units);
