@@ -41,7 +41,8 @@ TEST(Hazards, H61_a_tail_that_is_not_the_end_any_more_is_a_block) {
 
 TEST(Hazards, H61_a_tail_goes_with_its_file_and_comes_with_another) {
   const std::string steps = "create /a 0644; append /a 300 1; create /b 0644; append /b 500 2; sync; rename /a /b move; fsync /b; "
-                            "unlink /b; create /b 0644; append /b 650 3; fsync /b; checkpoint; truncate /b 0; append /b 100 4; fsync /b; seal";
+                            "unlink /b; create /b 0644; append /b 650 3; fsync /b; checkpoint; "
+                            "truncate /b 0; append /b 100 4; fsync /b; seal";
   EXPECT_TRUE(good(sweep_all(with_tails(), "create /d 0644", steps, exhaustive())));
 }
 
